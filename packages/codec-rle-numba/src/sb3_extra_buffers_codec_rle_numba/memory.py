@@ -1,0 +1,61 @@
+"""Raw memory for compiled kernels: words and blocks at any address, aligned or not.
+
+numba's arrays assume aligned elements and check for negative indices; payloads in a heap are not aligned, and the
+checks keep LLVM from using wide stores. These intrinsics compile to single instructions (or ``memcpy``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+
+@intrinsic  # type: ignore[misc]
+def load(typingctx: Any, address: Any, kind: Any) -> Any:
+    """Read the word at ``address``; its type is that of ``kind``, whose value is ignored."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        value_type = context.get_value_type(signature.return_type)
+        pointer = builder.inttoptr(args[0], value_type.as_pointer())
+        return builder.load(pointer, align=1)
+
+    return kind(types.uint64, kind), codegen
+
+
+@intrinsic  # type: ignore[misc]
+def store(typingctx: Any, address: Any, value: Any) -> Any:
+    """Write ``value`` at ``address``, as wide as its type."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = builder.inttoptr(args[0], args[1].type.as_pointer())
+        builder.store(args[1], pointer, align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, value), codegen
+
+
+@intrinsic  # type: ignore[misc]
+def copy(typingctx: Any, target: Any, source: Any, nbytes: Any) -> Any:
+    """Copy ``nbytes`` bytes between places that do not overlap."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        byte_pointer = ir.IntType(8).as_pointer()
+        to, origin = (builder.inttoptr(arg, byte_pointer) for arg in args[:2])
+        cgutils.raw_memcpy(builder, to, origin, args[2], ir.Constant(ir.IntType(64), 1))
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint64, types.uint64), codegen
+
+
+@intrinsic  # type: ignore[misc]
+def trailing_zeros(typingctx: Any, word: Any) -> Any:
+    """How many low bits of a word (not 0) are 0."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), codegen

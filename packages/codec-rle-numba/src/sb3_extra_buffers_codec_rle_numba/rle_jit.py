@@ -1,0 +1,66 @@
+"""``rle-jit``: core's run-length codec, compiled by numba. Each reads what the other wrote, byte for byte."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sb3_extra_buffers.codecs import CellSpec, CodecPlugin, CodecSpec, bind, hookimpl
+from sb3_extra_buffers.codecs.rle import end_dtype
+from sb3_extra_buffers.errors import PayloadError
+from sb3_extra_buffers.views import Buffer, Bytes, ByteSource, FlatBytes, Indices, view_bytes
+from sb3_extra_buffers_codec_rle_numba.kernels import decode_rows, encode_rows
+
+
+class RleJitCodec:
+    """Run-length encoding at memory speed.
+
+    :param spec: name and parameters
+    :param cell: the cell to bind to
+    """
+
+    detects_corruption = False
+    min_nbytes_per_thread = 1 << 22
+
+    def __init__(self, spec: CodecSpec, cell: CellSpec) -> None:
+        self.spec = spec
+        self.cell = cell
+        self.max_encoded_nbytes = cell.nbytes
+        self._item = np.uint64(cell.dtype.itemsize)
+        self._width = np.uint64(end_dtype(cell.count).itemsize)
+
+    def encode(self, cell: Buffer, /) -> Bytes:
+        view = view_bytes(self.spec.name, "cell", cell, self.cell.nbytes)
+        payload = np.empty(self.max_encoded_nbytes, np.uint8)
+        length = self.encode_batch(np.frombuffer(view, np.uint8)[np.newaxis], payload)[0]
+        return payload[:length].copy()  # the copy gives back what was reserved for the worst case
+
+    def decode_into(self, payload: Buffer, out: Buffer, /) -> None:
+        target = view_bytes(self.spec.name, "out", out, self.cell.nbytes, writable=True)
+        source = np.frombuffer(view_bytes(self.spec.name, "payload", payload), np.uint8)
+        rows = np.frombuffer(target, np.uint8)[np.newaxis]
+        try:
+            self.decode_batch(FlatBytes(source), np.zeros(1, np.int64), np.array([len(source)]), rows)
+        except PayloadError as error:
+            error.index = None
+            raise
+
+    def encode_batch(self, rows: Bytes, out: Bytes, /) -> Indices:
+        lengths = np.empty(len(rows), np.int64)
+        encode_rows(rows, self._item, self._width, out, np.empty(self.cell.nbytes, np.uint8), lengths)
+        return lengths
+
+    def decode_batch(self, source: ByteSource, starts: Indices, lengths: Indices, out: Bytes, /) -> None:
+        damaged = decode_rows(source.addresses(starts, lengths), lengths, self._item, self._width, out)
+        if damaged >= 0:
+            problem = f"its runs do not add up to {self.cell.count} elements"
+            raise PayloadError(self.spec.name, int(lengths[damaged]), problem, int(damaged))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return bind, (self.spec, self.cell)
+
+
+@hookimpl
+def sb3_extra_buffers_codec() -> CodecPlugin:
+    return CodecPlugin(protocol=1, factory=RleJitCodec, summary="Run-length encoding compiled by numba")

@@ -1,0 +1,93 @@
+"""Many cells at once, for every codec: natively where it can, in a loop where it cannot, on threads where that pays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sb3_extra_buffers.codecs.pool import automatic_threads, run_split
+from sb3_extra_buffers.codecs.protocol import Codec
+from sb3_extra_buffers.errors import CellMismatchError, ParameterError, PayloadError
+from sb3_extra_buffers.views import Bytes, ByteSource, Indices, check_rows
+
+
+def encode_batch(codec: Codec, rows: Bytes, out: Bytes) -> Indices:
+    """Encode every row into ``out``, one payload behind the other.
+
+    :param codec: a bound codec
+    :param rows: shape ``(n, codec.cell.nbytes)``, uint8
+    :param out: at least ``n * codec.max_encoded_nbytes`` writable bytes
+    :return: the length of each payload
+    """
+    check_rows(codec.spec.name, "rows", rows, None, codec.cell.nbytes)
+    needed = len(rows) * codec.max_encoded_nbytes
+    if out.dtype != np.uint8 or out.ndim != 1 or len(out) < needed or not out.flags.c_contiguous:
+        found = f"an array of {out.dtype} with shape {out.shape}"
+        raise CellMismatchError(codec.spec.name, "out", found, f"at least {needed} contiguous uint8")
+    native = getattr(codec, "encode_batch", None)
+    lengths: Indices = native(rows, out) if native is not None else _encode_loop(codec, rows, out)
+    return lengths
+
+
+def decode_batch(
+    codec: Codec, source: ByteSource, starts: Indices, lengths: Indices, out: Bytes, *, threads: int | None = None
+) -> None:
+    """Decode many payloads straight into the rows of ``out``.
+
+    :param codec: a bound codec
+    :param source: a heap, or :class:`FlatBytes` around an array
+    :param starts: positions of the payloads in ``source``; they may repeat and come in any order
+    :param lengths: sizes of the payloads in bytes
+    :param out: shape ``(n, codec.cell.nbytes)``, uint8, C-contiguous
+    :param threads: how many threads shall work on it; ``None`` uses more than one if the codec declares that a batch
+        of this size gains from it (``min_nbytes_per_thread``)
+    """
+    starts, lengths = np.asarray(starts, np.int64), np.asarray(lengths, np.int64)
+    if starts.ndim != 1 or starts.shape != lengths.shape:
+        found = f"of shape {lengths.shape} for starts of shape {starts.shape}"
+        raise CellMismatchError(codec.spec.name, "lengths", found, "two one-dimensional arrays of one length")
+    check_rows(codec.spec.name, "out", out, len(starts), codec.cell.nbytes, writable=True)
+    native = getattr(codec, "decode_batch", None)
+
+    def work(part: slice) -> None:
+        try:
+            if native is not None:
+                native(source, starts[part], lengths[part], out[part])
+            else:
+                _decode_loop(codec, source, starts[part], lengths[part], out[part])
+        except PayloadError as error:
+            if error.index is not None:
+                error.index += part.start
+            raise
+
+    run_split(work, len(starts), _thread_count(codec, out.nbytes, threads))
+
+
+def _thread_count(codec: Any, nbytes: int, threads: int | None) -> int:
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        raise ParameterError(codec.spec.name, "threads", threads, "it must be None or an integer of at least 1")
+    if threads is not None:
+        return threads
+    share = getattr(codec, "min_nbytes_per_thread", None)
+    return 1 if share is None else min(automatic_threads(), nbytes // share)
+
+
+def _encode_loop(codec: Codec, rows: Bytes, out: Bytes) -> Indices:
+    lengths, end, target = np.empty(len(rows), np.int64), 0, memoryview(out)
+    for index, row in enumerate(rows):
+        payload = memoryview(codec.encode(row)).cast("B")
+        start, end = end, end + len(payload)
+        target[start:end] = payload
+        lengths[index] = len(payload)
+    return lengths
+
+
+def _decode_loop(codec: Codec, source: ByteSource, starts: Indices, lengths: Indices, out: Bytes) -> None:
+    index = 0
+    try:
+        for index, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist())):
+            codec.decode_into(source.view(start, length), out[index])
+    except PayloadError as error:
+        error.index = index
+        raise

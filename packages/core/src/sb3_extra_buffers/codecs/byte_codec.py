@@ -1,0 +1,130 @@
+"""A base for codecs around a compression library: they supply two calls and inherit the rest of the contract."""
+
+from __future__ import annotations
+
+import zlib
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sb3_extra_buffers.codecs.cell import CellSpec
+from sb3_extra_buffers.codecs.spec import CodecSpec
+from sb3_extra_buffers.errors import PayloadError
+from sb3_extra_buffers.views import Buffer, Bytes, ByteSource, Indices, view_bytes
+
+_CRC_NBYTES = 4
+
+
+class ByteCodec(ABC):
+    """Size checks, the raw escape, error translation, pickling and batches around two calls to a library.
+
+    A payload of exactly ``max_encoded_nbytes`` is the raw cell, any shorter one is what the library made of it: the
+    length alone tells them apart, so the escape costs no byte. A codec that promises to detect corruption appends a
+    CRC to the raw cell, because there is no library frame around it that would have one.
+
+    :param spec: name and checked parameters, as the core hands them to the plugin's factory
+    :param cell: the cell to bind to
+    """
+
+    #: Whether any altered bit in a payload is certain to raise. May be set per instance, before ``super().__init__``.
+    detects_corruption: bool = False
+    #: How many decoded bytes repay waking a thread; ``None`` for a codec that is too quick to gain, or holds the lock.
+    min_nbytes_per_thread: int | None = None
+    #: What the library raises for a payload that it cannot decode.
+    library_errors: ClassVar[tuple[type[Exception], ...]] = ()
+
+    def __init__(self, spec: CodecSpec, cell: CellSpec) -> None:
+        self.spec = spec
+        self.cell = cell
+        self.max_encoded_nbytes = cell.nbytes + (_CRC_NBYTES if self.detects_corruption else 0)
+
+    @abstractmethod
+    def compress(self, cell: memoryview) -> Buffer:
+        """Compress ``cell.nbytes`` bytes. The result may have any length; one that does not pay is discarded."""
+
+    @abstractmethod
+    def decompress_into(self, payload: memoryview, out: memoryview) -> None:
+        """Decompress into ``out``, directly where the library can, through :meth:`fill` where it cannot.
+
+        Raise one of ``library_errors`` or :class:`PayloadError` for a payload that :meth:`compress` did not make, and
+        never let a damaged one make the library allocate much more than a cell.
+        """
+
+    def fill(self, out: memoryview, data: Buffer, payload: memoryview) -> None:
+        """Copy what a library returned into ``out``, if it has the size of the cell.
+
+        :param out: where the cell goes
+        :param data: what the library made of the payload
+        :param payload: the payload, for the error
+        """
+        if len(data) != len(out):
+            raise PayloadError(self.spec.name, len(payload), f"it holds {len(data)} bytes, the cell has {len(out)}")
+        out[:] = data
+
+    # The contract, in terms of the two calls above.
+
+    def encode(self, cell: Buffer, /) -> Buffer:
+        view = view_bytes(self.spec.name, "cell", cell, self.cell.nbytes)
+        payload = self.compress(view)
+        return payload if len(payload) < self.max_encoded_nbytes else bytes(self._raw(view))
+
+    def decode_into(self, payload: Buffer, out: Buffer, /) -> None:
+        target = view_bytes(self.spec.name, "out", out, self.cell.nbytes, writable=True)
+        source = view_bytes(self.spec.name, "payload", payload)
+        try:
+            self._decode(source, target)
+        except self.library_errors as error:
+            raise PayloadError(self.spec.name, len(source), str(error)) from error
+
+    def encode_batch(self, rows: Bytes, out: Bytes, /) -> Indices:
+        nbytes, limit, end = self.cell.nbytes, self.max_encoded_nbytes, 0
+        cells, target = memoryview(rows.reshape(-1)), memoryview(out)
+        lengths = np.empty(len(rows), np.int64)
+        for index in range(len(rows)):
+            cell = cells[index * nbytes : (index + 1) * nbytes]
+            payload = self.compress(cell)
+            if len(payload) >= limit:
+                payload = self._raw(cell)
+            start, end = end, end + len(payload)
+            target[start:end] = payload
+            lengths[index] = len(payload)
+        return lengths
+
+    def decode_batch(self, source: ByteSource, starts: Indices, lengths: Indices, out: Bytes, /) -> None:
+        nbytes, view, decode, target = self.cell.nbytes, source.view, self._decode, memoryview(out.reshape(-1))
+        index = 0
+        try:
+            for index, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist())):
+                decode(view(start, length), target[index * nbytes : (index + 1) * nbytes])
+        except self.library_errors as error:
+            raise PayloadError(self.spec.name, int(lengths[index]), str(error), index) from error
+        except PayloadError as error:
+            error.index = index
+            raise
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Contexts and compiled code do not travel; the name and the parameters do.
+        from sb3_extra_buffers.codecs.binding import bind
+
+        return bind, (self.spec, self.cell)
+
+    def _decode(self, payload: memoryview, out: memoryview) -> None:
+        if len(payload) < self.max_encoded_nbytes:
+            self.decompress_into(payload, out)
+        elif len(payload) > self.max_encoded_nbytes:
+            problem = f"no payload of this codec is longer than {self.max_encoded_nbytes} bytes"
+            raise PayloadError(self.spec.name, len(payload), problem)
+        else:
+            self._decode_raw(payload, out)
+
+    def _raw(self, cell: memoryview) -> Buffer:
+        if not self.detects_corruption:
+            return cell
+        return bytes(cell) + zlib.crc32(cell).to_bytes(_CRC_NBYTES, "little")
+
+    def _decode_raw(self, payload: memoryview, out: memoryview) -> None:
+        cell = payload[: len(out)]
+        if self.detects_corruption and zlib.crc32(cell) != int.from_bytes(payload[len(out) :], "little"):
+            raise PayloadError(self.spec.name, len(payload), "the checksum of the raw cell does not match")
+        out[:] = cell

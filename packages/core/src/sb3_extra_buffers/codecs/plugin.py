@@ -1,0 +1,72 @@
+"""What a codec distribution hands over when its name is used for the first time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from sb3_extra_buffers.codecs.cell import CellSpec
+from sb3_extra_buffers.codecs.protocol import Codec
+from sb3_extra_buffers.codecs.spec import CodecSpec
+from sb3_extra_buffers.errors import ParameterError
+from sb3_extra_buffers.registry import Scalar, complete_parameters, hookspec
+
+#: The version of the codec contract that this core speaks. Raised only when existing codecs would break.
+CODEC_PROTOCOL = 1
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The compression levels that a codec takes.
+
+    :param default: the level when none is given
+    :param ranges: inclusive ranges of allowed levels, in ascending order
+    """
+
+    default: int
+    ranges: tuple[tuple[int, int], ...]
+
+    def __contains__(self, level: object) -> bool:
+        return type(level) is int and any(low <= level <= high for low, high in self.ranges)
+
+    def __str__(self) -> str:
+        return ", ".join(str(low) if low == high else f"{low} to {high}" for low, high in self.ranges)
+
+
+@dataclass(frozen=True)
+class CodecPlugin:
+    """A codec as its distribution describes it.
+
+    :param protocol: the contract that the codec was written against, as a literal number (today: 1)
+    :param factory: called as ``factory(spec, cell)`` with a spec in which every parameter has a checked value
+    :param summary: one line for listings
+    :param levels: the allowed levels, or ``None`` for a codec without levels
+    :param parameters: further parameters with their defaults; the type of the default is the type of the parameter
+    """
+
+    protocol: int
+    factory: Callable[[CodecSpec, CellSpec], Codec]
+    summary: str
+    levels: Levels | None = None
+    parameters: Mapping[str, Scalar] = field(default_factory=dict)
+
+    def complete(self, spec: CodecSpec) -> CodecSpec:
+        """Check every parameter of ``spec`` and fill in what was left out.
+
+        :raise ParameterError: for a level out of range, an unknown parameter or one of another type
+        """
+        owner, defaults = f"codec {spec.name!r}", dict(self.parameters)
+        if self.levels is not None:
+            defaults["level"] = self.levels.default
+            level = spec.params.get("level", self.levels.default)
+            if level not in self.levels:
+                raise ParameterError(owner, "level", level, f"levels: {self.levels} (default {self.levels.default})")
+        return CodecSpec(spec.name, complete_parameters(owner, spec.params, defaults))
+
+
+class CodecHooks:
+    """The hook of a codec plugin."""
+
+    @hookspec(historic=True)
+    def sb3_extra_buffers_codec(self) -> CodecPlugin:  # type: ignore[empty-body]
+        """Return the codec that this module offers. One module, one codec, one entry point."""

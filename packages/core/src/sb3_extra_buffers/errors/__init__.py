@@ -1,0 +1,53 @@
+"""Every error of this project, in one hierarchy.
+
+::
+
+    ExtraBuffersError
+    ├── ParameterError            (ValueError)    a level or other parameter outside its range
+    ├── CodecError
+    │   ├── CellMismatchError     (ValueError)    a buffer of the wrong size, type or layout
+    │   └── PayloadError          (ValueError)    bytes that cannot be decoded
+    ├── PluginError
+    │   ├── UnknownPluginError    (LookupError)   nobody offers this name
+    │   ├── PluginLoadError       (ImportError)   installed, but broken; the cause is chained
+    │   ├── PluginConflictError   (RuntimeError)  two distributions, one name
+    │   └── PluginProtocolError   (TypeError)     written for another version of the protocol
+    ├── HeapError
+    │   ├── HeapFullError         (MemoryError)   one row is larger than the heap
+    │   └── HeapStateError        (RuntimeError)  an operation out of order, a cell that is not there
+    ├── MissingExtraError         (ImportError)   a feature whose extra is not installed
+    └── DeviceError               (RuntimeError)  a device that is absent or cannot
+
+Each also inherits the built-in in brackets, so code that knows nothing of this package can still catch it.
+"""
+
+from sb3_extra_buffers.errors.base import ExtraBuffersError
+from sb3_extra_buffers.errors.codec import CellMismatchError, CodecError, PayloadError
+from sb3_extra_buffers.errors.environment import DeviceError, MissingExtraError
+from sb3_extra_buffers.errors.heap import HeapError, HeapFullError, HeapStateError
+from sb3_extra_buffers.errors.parameter import ParameterError
+from sb3_extra_buffers.errors.plugin import (
+    PluginConflictError,
+    PluginError,
+    PluginLoadError,
+    PluginProtocolError,
+    UnknownPluginError,
+)
+
+__all__ = [
+    "CellMismatchError",
+    "CodecError",
+    "DeviceError",
+    "ExtraBuffersError",
+    "HeapError",
+    "HeapFullError",
+    "HeapStateError",
+    "MissingExtraError",
+    "ParameterError",
+    "PayloadError",
+    "PluginConflictError",
+    "PluginError",
+    "PluginLoadError",
+    "PluginProtocolError",
+    "UnknownPluginError",
+]

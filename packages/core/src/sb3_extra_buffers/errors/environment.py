@@ -1,0 +1,34 @@
+"""What can go wrong outside this project: an absent extra, an absent device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sb3_extra_buffers.errors.base import ExtraBuffersError, sentence_join
+
+
+@dataclass(eq=False)
+class MissingExtraError(ExtraBuffersError, ImportError):
+    """A feature needs a package that is not installed."""
+
+    feature: str
+    package: str
+    extra: str
+
+    def explain(self) -> str:
+        return (
+            f"{self.feature} needs the package {self.package!r}, which is not installed. "
+            f'Run: pip install "sb3-extra-buffers[{self.extra}]"'
+        )
+
+
+@dataclass(eq=False)
+class DeviceError(ExtraBuffersError, RuntimeError):
+    """A torch device was asked for that is absent or cannot do what was asked."""
+
+    device: str
+    problem: str
+    hint: str = ""
+
+    def explain(self) -> str:
+        return sentence_join(f"Device {self.device!r}: {self.problem}.", self.hint)

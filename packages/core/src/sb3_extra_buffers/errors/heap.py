@@ -1,0 +1,39 @@
+"""What can go wrong where payloads live."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sb3_extra_buffers.errors.base import ExtraBuffersError, sentence_join
+
+
+class HeapError(ExtraBuffersError):
+    """Something about the place where payloads are kept."""
+
+
+@dataclass(eq=False)
+class HeapFullError(HeapError, MemoryError):
+    """One row of payloads does not fit, even with everything else evicted."""
+
+    heap: str
+    needed: int
+    capacity: int
+    hint: str = ""
+
+    def explain(self) -> str:
+        return sentence_join(
+            f"{self.heap}: {self.needed} bytes were needed at once, the capacity is {self.capacity} bytes.", self.hint
+        )
+
+
+@dataclass(eq=False)
+class HeapStateError(HeapError, RuntimeError):
+    """The heap was asked for something that its present state does not allow."""
+
+    heap: str
+    asked: str
+    found: str
+    hint: str = ""
+
+    def explain(self) -> str:
+        return sentence_join(f"{self.heap}: cannot {self.asked}: {self.found}.", self.hint)

@@ -1,0 +1,87 @@
+"""The order in which a ring was written, without a Python object per payload."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.views import Indices
+
+#: Room for entries whose cell has been written again since, as a fraction of the cells.
+_SLACK = 4
+
+
+class WriteQueue:
+    """One entry per payload, oldest first: its cell, its position, and whether it begins a row.
+
+    An entry whose cell has moved on is dead. Dead entries are dropped when the queue is full, all at once, so the cost
+    per push is constant on average.
+
+    :param cells: how many cells the heap has, and so how many entries can be alive
+    """
+
+    def __init__(self, cells: int) -> None:
+        size = cells + max(cells // _SLACK, 1024)
+        self._cells = np.empty(size, np.int32 if cells <= np.iinfo(np.int32).max else np.int64)
+        self._starts = np.empty(size, np.int64)
+        self._begins = np.empty(size, np.bool_)
+        self._head = self._tail = 0
+
+    @property
+    def nbytes(self) -> int:
+        return self._cells.nbytes + self._starts.nbytes + self._begins.nbytes
+
+    def clear(self) -> None:
+        self._head = self._tail = 0
+
+    def push(self, cells: Indices, starts: Indices, table: Indices) -> None:
+        """Append a row.
+
+        :param cells: its cells
+        :param starts: their positions
+        :param table: the present position of every cell, by which dead entries are told from living ones
+        """
+        if self._tail + len(cells) > len(self._cells):
+            self._drop_dead(table)
+        new = slice(self._tail, self._tail + len(cells))
+        self._cells[new] = cells
+        self._starts[new] = starts
+        self._begins[new] = False
+        self._begins[self._tail] = True
+        self._tail = new.stop
+
+    def begins_before(self, position: int) -> bool:
+        """Whether the oldest entry lies before ``position``."""
+        return self._head < self._tail and self._starts.item(self._head) < position
+
+    def pop_before(self, position: int) -> tuple[Indices, Indices, Indices]:
+        """Remove every row that has a payload before ``position``; return cells, positions and row numbers."""
+        stop = self._head + int(self._starts[self._head : self._tail].searchsorted(position))
+        if stop < self._tail and not self._begins[stop]:
+            following = self._begins[stop : self._tail]
+            stop = stop + int(following.argmax()) if following.any() else self._tail
+        gone = slice(self._head, stop)
+        self._head = stop
+        return self._cells[gone].astype(np.int64), self._starts[gone], self._begins[gone].cumsum()
+
+    def rows_alive(self, table: Indices) -> NDArray[np.bool_]:
+        """For each living entry, oldest first: whether it begins a row."""
+        queued = slice(self._head, self._tail)
+        alive = table[self._cells[queued]] == self._starts[queued]
+        return np.diff(np.cumsum(self._begins[queued])[alive], prepend=0) > 0
+
+    def set_rows(self, begins: Any) -> None:
+        """Say where rows begin, for a queue that was refilled in one go."""
+        self._begins[self._head : self._tail] = begins
+
+    def _drop_dead(self, table: Indices) -> None:
+        queued = slice(self._head, self._tail)
+        begins = self.rows_alive(table)
+        alive = table[self._cells[queued]] == self._starts[queued]
+        count = len(begins)
+        self._cells[:count] = self._cells[queued][alive]
+        self._starts[:count] = self._starts[queued][alive]
+        self._begins[:count] = begins
+        self._head, self._tail = 0, count

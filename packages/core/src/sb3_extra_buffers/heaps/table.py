@@ -1,0 +1,175 @@
+"""What all heaps here share: the table of cells, the staging area, the checks and the pickled form."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.views import Bytes, Indices
+from sb3_extra_buffers.errors import HeapStateError, ParameterError
+from sb3_extra_buffers.heaps.protocol import Evictions
+from sb3_extra_buffers.registry import Scalar
+
+_MAX_PAYLOAD = np.iinfo(np.int32).max
+
+
+class TableHeap(ABC):
+    """A heap with its index in two flat arrays; subclasses decide where the bytes go.
+
+    Payloads are encoded into a staging area and copied from there. The copy is of compressed bytes and disappears
+    beside the encoding; in exchange no heap has to set aside a worst case that hardly ever happens.
+
+    :param cells: how many cells there are
+    """
+
+    label: ClassVar[str]
+
+    def __init__(self, cells: int) -> None:
+        if isinstance(cells, bool) or not isinstance(cells, (int, np.integer)) or cells < 1:
+            raise ParameterError(f"heap {self.label!r}", "cells", cells, "it must be an integer of at least 1")
+        self._starts = np.full(int(cells), -1, np.int64)
+        self._lengths = np.zeros(int(cells), np.int32)
+        self._live = 0
+        self._evicted = Evictions()
+        self._staging = np.empty(0, np.uint8)
+        self._reserved: tuple[Indices, int] | None = None
+
+    @property
+    def cells(self) -> int:
+        return len(self._starts)
+
+    @property
+    def live(self) -> int:
+        return self._live
+
+    @property
+    def evicted(self) -> Evictions:
+        return self._evicted
+
+    @property
+    @abstractmethod
+    def capacity(self) -> int: ...
+
+    @property
+    def nbytes(self) -> int:
+        return self.capacity + self._index_nbytes()
+
+    def _index_nbytes(self) -> int:
+        return self._starts.nbytes + self._lengths.nbytes + self._staging.nbytes
+
+    # A row is short (one cell per environment) and commits are frequent: up to locate(), plain integers in lists cost a
+    # fraction of what numpy's reductions cost on arrays of this length.
+
+    def reserve(self, cells: Indices, worst_case_bytes: int, /) -> Bytes:
+        cells = self._check_cells(cells).copy()
+        if len(set(cells.tolist())) != len(cells):
+            raise HeapStateError(self.label, f"reserve cells {cells.tolist()}", "a cell is named twice in one row")
+        if worst_case_bytes < 0:
+            raise ParameterError(f"heap {self.label!r}", "worst_case_bytes", worst_case_bytes, "it must not be negative")
+        if len(self._staging) < worst_case_bytes:
+            self._staging = np.empty(worst_case_bytes, np.uint8)
+        self._reserved = cells, worst_case_bytes
+        return self._staging[:worst_case_bytes]
+
+    def commit(self, lengths: Indices, /) -> None:
+        if self._reserved is None:
+            raise HeapStateError(self.label, "commit", "nothing is reserved", "Call reserve() first.")
+        cells, room = self._reserved
+        lengths = np.asarray(lengths, np.int64)
+        sizes = lengths.tolist()
+        if lengths.shape != cells.shape or not _plausible(sizes, room):
+            raise HeapStateError(
+                self.label,
+                f"commit payloads of {sizes} bytes",
+                f"{len(cells)} cells and {room} bytes are reserved",
+                "Lengths must be one per cell, not negative, and fit the reservation; it is still open.",
+            )
+        self._reserved = None
+        if sizes:
+            self._store(cells, self._staging[: sum(sizes)], lengths)
+
+    def locate(self, cells: Indices, /) -> tuple[Indices, Indices]:
+        cells = self._check_cells(cells)
+        return self._starts[cells], self._lengths[cells].astype(np.int64)
+
+    def clear(self) -> None:
+        self._starts.fill(-1)
+        self._lengths.fill(0)
+        self._live = 0
+        self._evicted = Evictions()
+        self._reserved = None
+
+    @abstractmethod
+    def view(self, start: int, length: int, /) -> memoryview: ...
+
+    @abstractmethod
+    def addresses(self, starts: Indices, lengths: Indices, /) -> NDArray[np.uint64]: ...
+
+    @abstractmethod
+    def _store(self, cells: Indices, payloads: Bytes, lengths: Indices) -> None:
+        """Copy the payloads to where they will live and record them; on failure leave the table as it was."""
+
+    @abstractmethod
+    def _parameters(self) -> dict[str, Scalar]:
+        """What the constructor needs besides the number of cells."""
+
+    def _record(self, cells: Indices, starts: Indices, lengths: Indices) -> None:
+        self._starts[cells] = starts
+        self._lengths[cells] = lengths
+        self._live += sum(lengths.tolist())
+
+    def _forget(self, cells: Indices) -> list[int]:
+        """Empty these cells and return where their payloads were; -1 for those that had none."""
+        starts: list[int] = self._starts[cells].tolist()
+        self._live -= sum(self._lengths[cells].tolist())
+        self._starts[cells] = -1
+        self._lengths[cells] = 0
+        return starts
+
+    def _check_cells(self, cells: Indices) -> Indices:
+        cells = np.asarray(cells)
+        if cells.ndim != 1 or (cells.size and cells.dtype.kind not in "iu"):
+            found = f"an array of {cells.dtype} with shape {cells.shape}"
+            raise ParameterError(f"heap {self.label!r}", "cells", found, "it must be a one-dimensional array of integers")
+        cells = cells.astype(np.int64, copy=False)
+        # Seen as unsigned, a negative number is a huge one: one comparison finds both.
+        if cells.size and int(cells.view(np.uint64).max()) >= len(self._starts):
+            allowed = f"cells are numbered 0 to {self.cells - 1}"
+            raise ParameterError(f"heap {self.label!r}", "cells", f"{cells.min()} to {cells.max()}", allowed)
+        return cells
+
+    def _outside(self, start: int, length: int) -> HeapStateError:
+        found = "the cell has no payload" if start < 0 else "no live payload is there"
+        hint = "It was never written, or was evicted since it was located."
+        return HeapStateError(self.label, f"read {length} bytes at {start}", found, hint)
+
+    # The pickled form holds the live payloads, packed, and nothing of the memory around them.
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (type(self), {"cells": self.cells, **self._parameters()}, self._snapshot())
+
+    def _snapshot(self) -> dict[str, Any]:
+        cells = np.flatnonzero(self._starts >= 0)
+        cells = cells[np.argsort(self._starts[cells], kind="stable")]  # in a ring, positions tell the age
+        starts, lengths = self.locate(cells)
+        payloads = b"".join(self.view(*place) for place in zip(starts.tolist(), lengths.tolist()))
+        return {"order": cells, "lengths": lengths, "payloads": payloads, "evicted": self._evicted}
+
+    def _resume(self, snapshot: dict[str, Any]) -> None:
+        payloads = np.frombuffer(snapshot["payloads"], np.uint8)
+        if len(snapshot["order"]):
+            self._store(snapshot["order"], payloads, snapshot["lengths"])
+        self._evicted = snapshot["evicted"]
+
+
+def _plausible(sizes: list[int], room: int) -> bool:
+    return not sizes or (min(sizes) >= 0 and max(sizes) <= _MAX_PAYLOAD and sum(sizes) <= room)
+
+
+def _restore(kind: type[TableHeap], parameters: dict[str, Any], snapshot: dict[str, Any]) -> TableHeap:
+    heap = kind(**parameters)
+    heap._resume(snapshot)
+    return heap

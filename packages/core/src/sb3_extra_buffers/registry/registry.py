@@ -1,0 +1,130 @@
+"""From a name that a user typed to the one plugin behind it, lazily and with honest errors."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import pluggy
+
+from sb3_extra_buffers.errors import PluginConflictError, PluginError, PluginLoadError, PluginProtocolError
+from sb3_extra_buffers.registry.discovery import Offer, find_offers
+from sb3_extra_buffers.registry.hooks import PROJECT
+from sb3_extra_buffers.registry.plugin import Plugin
+from sb3_extra_buffers.registry.unknown import unknown_name
+
+P = TypeVar("P", bound=Plugin)
+
+
+@dataclass(frozen=True)
+class PluginKind(Generic[P]):
+    """Everything that differs between the registry of codecs and the registry of heaps."""
+
+    label: str
+    group: str
+    hooks: type
+    hook: str
+    plugin_type: type[P]
+    protocol: int
+    #: Names that live in a distribution of their own, and the extra of core that installs it.
+    homes: Mapping[str, str]
+
+
+class Registry(Generic[P]):
+    """Plugins of one kind, by name.
+
+    Listing reads metadata. Loading imports the one plugin that was named. A plugin that fails is remembered, and
+    its failure is raised again, with its cause, whenever its name is used; the others never notice.
+
+    :param kind: what the plugins are and how they hand themselves over
+    """
+
+    def __init__(self, kind: PluginKind[P]) -> None:
+        self.kind = kind
+        # Re-entrant: a plugin may look up another one while it is being imported.
+        self._lock = threading.RLock()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Forget everything, so that distributions installed since then are found and broken ones get another try."""
+        with self._lock:
+            self._offers: dict[str, tuple[Offer, ...]] | None = None
+            self._loaded: dict[str, P] = {}
+            self._failed: dict[str, tuple[PluginError, BaseException | None]] = {}
+            self._handed_over: list[object] = []
+            self._manager = pluggy.PluginManager(PROJECT)
+            self._manager.add_hookspecs(self.kind.hooks)
+            # Historic: the call is made once, here, and repeated by pluggy for each plugin registered later.
+            getattr(self._manager.hook, self.kind.hook).call_historic(result_callback=self._handed_over.append)
+
+    def offers(self) -> dict[str, tuple[Offer, ...]]:
+        """Every offered name with the distributions that offer it. Reads metadata once, imports no plugin."""
+        with self._lock:
+            if self._offers is None:
+                self._offers = find_offers(self.kind.group)
+            return self._offers
+
+    def names(self) -> tuple[str, ...]:
+        """Every offered name, sorted. Imports no plugin."""
+        return tuple(self.offers())
+
+    def load(self, name: str) -> P:
+        """Import the plugin called ``name``, unless it is loaded already.
+
+        :param name: the word that users type
+        :raise PluginError: for an unknown name, a name offered twice, a plugin that fails or speaks another protocol
+        """
+        with self._lock:
+            if name in self._loaded:
+                return self._loaded[name]
+            if name not in self._failed:
+                try:
+                    self._loaded[name] = self._load(name)
+                    return self._loaded[name]
+                except PluginError as error:
+                    self._failed[name] = (error, error.__cause__)
+            error, cause = self._failed[name]
+        # A copy: the kept one must not collect the traceback of everybody who ever asked.
+        raise copy.copy(error) from cause
+
+    def _load(self, name: str) -> P:
+        offers = self.offers().get(name, ())
+        if not offers:
+            raise unknown_name(self.kind.label, name, self.names(), self.kind.homes)
+        if len(offers) > 1:
+            raise PluginConflictError(self.kind.label, name, tuple(map(str, offers)))
+        offer = offers[0]
+        self._handed_over.clear()
+        try:
+            self._manager.register(offer.entry_point.load(), name=name)
+            self._manager.check_pending()  # a misspelt hook name is an error, not a plugin that offers nothing
+        except Exception as cause:
+            # pluggy leaves a plugin half registered when its hook raises, and would ignore it from then on.
+            if self._manager.has_plugin(name):
+                self._manager.unregister(name=name)
+            text = f"{type(cause).__name__}: {cause}"
+            raise PluginLoadError(self.kind.label, name, str(offer), text) from cause
+        return self._check(name, offer)
+
+    def _check(self, name: str, offer: Offer) -> P:
+        label, expected = self.kind.label, f"exactly one {self.kind.plugin_type.__name__}"
+        if len(self._handed_over) != 1:
+            hint = f"Its module must mark one function {self.kind.hook}() with @hookimpl and return the plugin from it."
+            raise PluginProtocolError(label, name, str(offer), f"{len(self._handed_over)} plugins", expected, hint)
+        plugin = self._handed_over.pop()
+        if not isinstance(plugin, self.kind.plugin_type):
+            raise PluginProtocolError(label, name, str(offer), f"an object of type {type(plugin).__name__}", expected)
+        if plugin.protocol != self.kind.protocol:
+            older = offer.distribution if plugin.protocol < self.kind.protocol else "sb3-extra-buffers"
+            raise PluginProtocolError(
+                label,
+                name,
+                str(offer),
+                f"protocol {plugin.protocol}",
+                f"protocol {self.kind.protocol}",
+                f"Upgrade {older}: pip install --upgrade {older}",
+            )
+        return plugin
