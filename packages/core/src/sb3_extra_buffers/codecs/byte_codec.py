@@ -27,7 +27,7 @@ class ByteCodec(ABC):
     :param cell: the cell to bind to
     """
 
-    #: Whether any altered bit in a payload is certain to raise. May be set per instance, before ``super().__init__``.
+    #: Whether a damaged payload is certain to raise. May be set per instance, before ``super().__init__``.
     detects_corruption: bool = False
     #: How many decoded bytes repay waking a thread; ``None`` for a codec that is too quick to gain, or holds the lock.
     min_nbytes_per_thread: int | None = None

@@ -37,7 +37,7 @@ class Codec(Protocol):
 
     @property
     def detects_corruption(self) -> bool:
-        """Whether a payload that was cut, extended or altered in any bit is certain to raise."""
+        """Whether a payload that was cut, extended or altered is certain to raise rather than give a wrong cell."""
 
     def encode(self, cell: Buffer, /) -> Buffer:
         """Return the payload of a cell. The input is neither changed nor kept.

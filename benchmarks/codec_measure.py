@@ -1,0 +1,134 @@
+"""What a codec costs per cell: alone, in batches, on threads, and beside the library that it is built on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from benchmarks.bare_libraries import BareCalls, bare_calls
+from benchmarks.shorthand import shorthand
+from benchmarks.timing import interleaved_medians
+from sb3_extra_buffers.codecs import Codec, decode_batch, encode_batch
+from sb3_extra_buffers.heaps import Heap, create
+from sb3_extra_buffers.views import Bytes, Indices
+
+#: How many cells every variant works through, whatever the size of its batches: costs per cell then compare.
+CELLS = 256
+_SMALL_BATCH = 32
+_MICRO = 1e6
+
+
+@dataclass(frozen=True)
+class CodecFigures:
+    """One codec on one kind of frames. ``microseconds`` are per cell, by variant."""
+
+    codec: str
+    ratio: float
+    microseconds: dict[str, float]
+
+    def decode_to_bare(self, threads: int) -> float | None:
+        """How many times as long as its bare library the codec takes to decode a large batch."""
+        bare = self.microseconds.get("decode_bare")
+        return None if bare is None else self.microseconds[f"decode_{CELLS}_threads_{threads}"] / bare
+
+    def to_json(self) -> dict[str, Any]:
+        """A form that JSON can hold."""
+        ratios = {f"decode_to_bare_threads_{threads}": self.decode_to_bare(threads) for threads in (1, 2)}
+        return {"codec": self.codec, "ratio": self.ratio, "microseconds_per_cell": self.microseconds, **ratios}
+
+
+class WrongBytesError(AssertionError):
+    """A decoder returned other bytes than were stored; its speed is of no interest."""
+
+
+def measure_codec(codec: Codec, rows: Bytes, picks: Indices, rounds: int) -> CodecFigures:
+    """Store all rows in a heap, check that every way to decode is right, then time all ways in turn.
+
+    :param codec: a bound codec
+    :param rows: shape ``(n, codec.cell.nbytes)``
+    :param picks: the 256 rows that are encoded and decoded, in this order
+    :param rounds: how often each variant is timed
+    """
+    heap, truth = _stored(codec, rows), rows[picks]
+    out = np.empty_like(truth)
+    decoders = _decoders(codec, heap, picks, out)
+    for name, decode in decoders.items():
+        np.invert(truth, out=out)  # so that no byte can be right by chance
+        decode()
+        if not np.array_equal(out, truth):
+            raise WrongBytesError(f"{shorthand(codec.spec)}: {name} returned other bytes than were stored")
+    calls = {**_encoders(codec, truth), **decoders}
+    bare = bare_calls(codec.spec, codec.cell.nbytes)
+    if bare is not None:
+        calls.update(_bare(bare, truth))
+    seconds = interleaved_medians(calls, rounds)
+    microseconds = {name: duration / CELLS * _MICRO for name, duration in seconds.items()}
+    return CodecFigures(shorthand(codec.spec), rows.nbytes / heap.live, microseconds)
+
+
+def measure_copy(rows: Bytes, picks: Indices, rounds: int) -> float:
+    """Microseconds per cell to copy the same cells: what decoding could cost at best."""
+    truth = rows[picks]
+    call = partial(np.copyto, np.empty_like(truth), truth)
+    return interleaved_medians({"copy": call}, rounds)["copy"] / CELLS * _MICRO
+
+
+def _stored(codec: Codec, rows: Bytes) -> Heap:
+    heap = create("memory", len(rows))
+    for start in range(0, len(rows), _SMALL_BATCH):
+        batch = rows[start : start + _SMALL_BATCH]
+        room = heap.reserve(np.arange(start, start + len(batch)), len(batch) * codec.max_encoded_nbytes)
+        heap.commit(encode_batch(codec, batch, room))
+    return heap
+
+
+def _encoders(codec: Codec, cells: Bytes) -> dict[str, Callable[[], None]]:
+    room = np.empty(CELLS * codec.max_encoded_nbytes, np.uint8)
+
+    def single() -> None:
+        for cell in cells:
+            codec.encode(cell)
+
+    def batches(size: int) -> None:
+        for start in range(0, CELLS, size):
+            encode_batch(codec, cells[start : start + size], room)
+
+    sizes = {f"encode_{size}": partial(batches, size) for size in (_SMALL_BATCH, CELLS)}
+    return {"encode_1": single, **sizes}
+
+
+def _decoders(codec: Codec, heap: Heap, picks: Indices, out: Bytes) -> dict[str, Callable[[], None]]:
+    starts, lengths = heap.locate(picks)
+
+    def single() -> None:
+        for start, length, cell in zip(starts.tolist(), lengths.tolist(), out):
+            codec.decode_into(heap.view(start, length), cell)
+
+    def batches(size: int, threads: int) -> None:
+        for start in range(0, CELLS, size):
+            part = slice(start, start + size)
+            decode_batch(codec, heap, starts[part], lengths[part], out[part], threads=threads)
+
+    large = {f"decode_{CELLS}_threads_{threads}": partial(batches, CELLS, threads) for threads in (1, 2)}
+    return {"decode_1": single, f"decode_{_SMALL_BATCH}": partial(batches, _SMALL_BATCH, 1), **large}
+
+
+def _bare(bare: BareCalls, cells: Bytes) -> dict[str, Callable[[], None]]:
+    encode_call, decode_call = bare
+    payloads = [encode_call(cell) for cell in cells]
+    if any(decode_call(payload) != cell.tobytes() for payload, cell in zip(payloads, cells)):
+        raise WrongBytesError("the bare library returned other bytes than were stored")
+
+    def encode() -> None:
+        for cell in cells:
+            encode_call(cell)
+
+    def decode() -> None:
+        for payload in payloads:
+            decode_call(payload)
+
+    return {"encode_bare": encode, "decode_bare": decode}

@@ -1,0 +1,69 @@
+"""Look at every plugin by really loading it, and keep what was found."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from sb3_extra_buffers import codecs, heaps
+from sb3_extra_buffers.errors import PluginError
+from sb3_extra_buffers.registry import Registry
+
+#: What a bug report should tell: the core, what it needs, and what it is used with.
+_PACKAGES = ("sb3-extra-buffers", "numpy", "pluggy", "stable-baselines3", "sb3-contrib", "gymnasium", "torch")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One plugin: where it comes from and whether it can be used."""
+
+    kind: str
+    name: str
+    distribution: str
+    works: bool
+    #: Its summary and levels if it works, the whole error if it does not.
+    detail: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that the doctor found."""
+
+    versions: dict[str, str]
+    findings: tuple[Finding, ...]
+
+    @property
+    def healthy(self) -> bool:
+        """Whether every plugin that is installed can be used."""
+        return all(finding.works for finding in self.findings)
+
+
+def examine() -> Report:
+    """Load every installed codec and heap. A broken one is a finding, not an exception."""
+    versions = {"python": f"{platform.python_version()} on {sys.platform} ({platform.machine()})"}
+    versions |= {package: _version(package) for package in _PACKAGES}
+    return Report(versions, (*_findings(codecs.registry), *_findings(heaps.registry)))
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _findings(registry: Registry[Any]) -> list[Finding]:
+    found = []
+    for name, offers in registry.offers().items():
+        try:
+            plugin = registry.load(name)
+        except PluginError as error:
+            works, detail = False, str(error)
+        else:
+            levels = getattr(plugin, "levels", None)
+            works, detail = True, plugin.summary + (f" (levels {levels})" if levels else "")
+        found.append(Finding(registry.kind.label, name, ", ".join(map(str, offers)), works, detail))
+    return found

@@ -1,0 +1,39 @@
+"""The conformance kit: the contracts of codecs and heaps as tests that anybody can run on their own.
+
+A test file of a codec distribution, complete::
+
+    from sb3_extra_buffers.testing import CodecConformance
+
+    class TestBz2(CodecConformance):
+        codec = "bz2"
+
+Each rule is one sentence with an id; a failing test prints it. :data:`CODEC_RULES` and :data:`HEAP_RULES` list them, and
+``rule.verify(subject)`` checks one without pytest.
+"""
+
+from sb3_extra_buffers.errors import MissingExtraError
+from sb3_extra_buffers.testing.codec_rules import CODEC_RULES
+from sb3_extra_buffers.testing.codec_subject import CodecSubject
+from sb3_extra_buffers.testing.heap_rules import HEAP_RULES
+from sb3_extra_buffers.testing.heap_subject import HeapSubject
+from sb3_extra_buffers.testing.rule import BrokenRule, NotApplicable, Rule, RuleBook
+
+try:
+    from sb3_extra_buffers.testing.conformance import CodecConformance, HeapConformance
+except ModuleNotFoundError as error:
+    if error.name != "pytest":
+        raise
+    raise MissingExtraError("sb3_extra_buffers.testing", "pytest", "testing") from error
+
+__all__ = [
+    "CODEC_RULES",
+    "HEAP_RULES",
+    "BrokenRule",
+    "CodecConformance",
+    "CodecSubject",
+    "HeapConformance",
+    "HeapSubject",
+    "NotApplicable",
+    "Rule",
+    "RuleBook",
+]

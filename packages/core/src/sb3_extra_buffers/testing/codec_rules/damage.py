@@ -1,0 +1,104 @@
+"""Rules about payloads that something happened to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from sb3_extra_buffers.codecs import Codec, decode_batch
+from sb3_extra_buffers.errors import PayloadError
+from sb3_extra_buffers.testing.codec_subject import CODEC_RULES, CodecSubject, as_bytes, decoded, sample
+from sb3_extra_buffers.testing.memory import GuardedRows
+from sb3_extra_buffers.testing.rule import NotApplicable, expect
+from sb3_extra_buffers.views import Bytes, FlatBytes
+
+_CELLS = ((np.uint8, 40), (np.uint8, 3000), (np.float32, 700))
+_KINDS = ("constant", "runs", "noise")
+
+
+def _damaged(payload: bytes, seed: int = 0) -> Iterator[tuple[str, bytes]]:
+    random = np.random.default_rng(seed)
+    size = len(payload)
+    yield "emptied", b""
+    for keep in sorted({1, size // 2, size - 1, *random.integers(0, size, 8).tolist()} - {0, size}):
+        yield f"cut to {keep} of {size} bytes", payload[:keep]
+    for extra in (b"\0", payload[:1], payload, bytes(random.integers(0, 256, 100, np.uint8))):
+        yield f"extended by {len(extra)} bytes", payload + extra
+    # Every bit of the header, where sizes and offsets are, and of the trailer; some of what is between.
+    places = {*range(min(size, 16)), *range(max(0, size - 8), size), *random.integers(0, size, 24).tolist()}
+    for place in sorted(places):
+        for bit in range(8):
+            flipped = bytearray(payload)
+            flipped[place] ^= 1 << bit
+            yield f"altered in bit {bit} of byte {place}", bytes(flipped)
+    yield "replaced by noise", bytes(random.integers(0, 256, size, np.uint8))
+
+
+def _attack(codec: Codec, kind: str, damage: str, payload: bytes) -> Bytes | None:
+    """Decode a damaged payload; return the cell, or ``None`` if it was refused."""
+    out = GuardedRows(1, codec.cell.nbytes)
+    what = f"the payload of {codec.cell} of {kind}, {damage},"
+    try:
+        codec.decode_into(payload, out.row)
+        return out.row
+    except PayloadError:
+        return None
+    except Exception as error:
+        raise AssertionError(f"{what} raised {type(error).__name__} instead of PayloadError: {error}") from error
+    finally:
+        out.expect_bands_intact(what)
+
+
+@CODEC_RULES.rule("damage-contained", "A damaged payload raises PayloadError or decodes to a wrong cell, within bounds.")
+def damage_contained(subject: CodecSubject) -> None:
+    for dtype, count in _CELLS:
+        codec = subject.bind(dtype, count)
+        for kind in _KINDS:
+            cell = sample(codec, kind)
+            payload = as_bytes(codec.encode(cell))
+            for damage, damaged in _damaged(payload):
+                _attack(codec, kind, damage, damaged)
+                expect((decoded(codec, payload) == cell).all(), f"after a payload {damage}, sound ones decode wrongly")
+
+
+@CODEC_RULES.rule("damage-detected", "With detects_corruption, a damaged payload never decodes to a wrong cell in silence.")
+def damage_detected(subject: CodecSubject) -> None:
+    for dtype, count in _CELLS:
+        codec = subject.bind(dtype, count)
+        if not codec.detects_corruption:
+            raise NotApplicable("the codec does not declare detects_corruption")
+        for kind in _KINDS:
+            cell = sample(codec, kind)
+            for damage, damaged in _damaged(as_bytes(codec.encode(cell))):
+                back = _attack(codec, kind, damage, damaged)
+                silent = back is not None and not (back == cell).all()
+                expect(not silent, f"the payload of {codec.cell} of {kind}, {damage}, gave a wrong cell without an error")
+
+
+@CODEC_RULES.rule("cut-refused", "A payload cut to nothing is refused.")
+def cut_refused(subject: CodecSubject) -> None:
+    for dtype, count in _CELLS:
+        codec = subject.bind(dtype, count)
+        for kind in _KINDS:
+            expect(_attack(codec, kind, "emptied", b"") is None, f"an empty payload decoded to {codec.cell}")
+
+
+@CODEC_RULES.rule("batch-damage", "A damaged payload in a batch is refused by its number whenever it is refused alone.")
+def batch_damage(subject: CodecSubject) -> None:
+    codec = subject.bind(np.uint8, 300)
+    payloads = [as_bytes(codec.encode(sample(codec, "runs", seed))) for seed in range(5)]
+    for damage, damaged in _damaged(payloads[3]):
+        refused_alone = _attack(codec, "runs", damage, damaged) is None
+        batch = [*payloads[:3], damaged, payloads[4]]
+        lengths = np.array([len(payload) for payload in batch])
+        source = FlatBytes(np.frombuffer(b"".join(batch), np.uint8))
+        out = GuardedRows(5, codec.cell.nbytes)
+        number = None
+        try:
+            decode_batch(codec, source, lengths.cumsum() - lengths, lengths, out.rows)
+        except PayloadError as error:
+            number = error.index
+        out.expect_bands_intact(f"a batch with a payload {damage}")
+        expected = 3 if refused_alone else None
+        expect(number == expected, f"with payload 3 {damage}, the batch named {number}, expected {expected}")

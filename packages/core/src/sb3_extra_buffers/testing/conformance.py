@@ -1,0 +1,73 @@
+"""The kit as pytest sees it: subclass, name the codec or heap, and inherit a test for every rule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from sb3_extra_buffers.registry import Scalar
+from sb3_extra_buffers.testing.codec_rules import CODEC_RULES
+from sb3_extra_buffers.testing.codec_subject import CodecSubject
+from sb3_extra_buffers.testing.heap_rules import HEAP_RULES
+from sb3_extra_buffers.testing.heap_subject import HeapSubject
+from sb3_extra_buffers.testing.rule import NotApplicable, Rule
+
+
+class _Conformance:
+    """What both kits share: one test per rule, and no way to lose one unnoticed."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        changed = [name for name in vars(cls) if name == "test_rule"]
+        if changed and cls.__module__ != __name__:
+            raise TypeError(f"{cls.__name__} overrides {changed[0]}; a subclass may add tests, but not replace the kit's")
+
+    @staticmethod
+    def _verify(rule: Rule[Any], subject: Any) -> None:
+        __tracebackhide__ = True
+        try:
+            rule.verify(subject)
+        except NotApplicable as reason:
+            pytest.skip(f"[{rule.id}] does not apply: {reason}")
+
+
+class CodecConformance(_Conformance):
+    """Holds an installed codec to every rule of the contract.
+
+    .. code-block:: python
+
+        class TestBz2(CodecConformance):
+            codec = "bz2"
+            golden = Path(__file__).parent / "golden" / "bz2.json"
+
+    Set ``frozen_encoding`` if equal cells must give the frozen payloads in every version.
+    """
+
+    codec: ClassVar[str]
+    golden: ClassVar[Path | None] = None
+    frozen_encoding: ClassVar[bool] = False
+
+    @pytest.mark.parametrize("rule", CODEC_RULES, ids=lambda rule: rule.id)
+    def test_rule(self, rule: Rule[CodecSubject]) -> None:
+        options = {"golden": self.golden, "frozen_encoding": self.frozen_encoding}
+        self._verify(rule, CodecSubject.installed(self.codec, **options))
+
+
+class HeapConformance(_Conformance):
+    """Holds an installed heap to every rule of the contract.
+
+    .. code-block:: python
+
+        class TestRing(HeapConformance):
+            heap = "ring"
+            parameters = {"capacity": 1 << 22}
+    """
+
+    heap: ClassVar[str]
+    parameters: ClassVar[dict[str, Scalar]] = {}
+
+    @pytest.mark.parametrize("rule", HEAP_RULES, ids=lambda rule: rule.id)
+    def test_rule(self, rule: Rule[HeapSubject]) -> None:
+        self._verify(rule, HeapSubject.installed(self.heap, self.parameters))

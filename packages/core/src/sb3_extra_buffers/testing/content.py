@@ -1,0 +1,88 @@
+"""What the kit stores: named, deterministic contents for cells of every dtype and awkward sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.codecs import CellSpec
+from sb3_extra_buffers.views import Bytes
+
+#: Every bool, integer and float dtype, and one in foreign byte order.
+DTYPES: tuple[np.dtype[Any], ...] = tuple(
+    np.dtype(name) for name in ("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "g", ">f4")
+)
+#: Around the places where a one-byte or two-byte count runs over.
+COUNTS = (1, 2, 255, 256, 257, 65535, 65536, 65537)
+
+
+def _noise(cell: CellSpec, random: np.random.Generator) -> Bytes:
+    return random.integers(0, 256, cell.nbytes, np.uint8)
+
+
+def _elements(cell: CellSpec, values: NDArray[Any]) -> Bytes:
+    """One row of bytes per element, cut or repeated to the cell's count."""
+    return np.resize(values, (cell.count, cell.dtype.itemsize)).reshape(-1)
+
+
+def _constant(cell: CellSpec, random: np.random.Generator) -> Bytes:
+    return _elements(cell, random.integers(0, 256, (1, cell.dtype.itemsize), np.uint8))
+
+
+def _alternating(cell: CellSpec, random: np.random.Generator) -> Bytes:
+    return _elements(cell, random.integers(0, 256, (2, cell.dtype.itemsize), np.uint8))
+
+
+def _runs(cell: CellSpec, random: np.random.Generator) -> Bytes:
+    """Runs from 1 to a few hundred elements: what images of games look like."""
+    lengths = np.ceil(random.pareto(1.0, 4096)).clip(1, 400).astype(np.int64)
+    palette = random.integers(0, 256, (16, cell.dtype.itemsize), np.uint8)
+    return _elements(cell, np.repeat(palette[random.integers(0, 16, 4096)], lengths, axis=0))
+
+
+def _short_runs(cell: CellSpec, random: np.random.Generator) -> Bytes:
+    """Runs of 1, 2 and 3 elements: as bad for run lengths as noise, but with repeats for dictionaries to find."""
+    values = random.integers(0, 256, (3000, cell.dtype.itemsize), np.uint8)
+    return _elements(cell, np.repeat(values, random.integers(1, 4, 3000), axis=0))
+
+
+def _ramp(cell: CellSpec, random: np.random.Generator) -> Bytes:
+    """Every element differs from the one before it."""
+    return np.resize(np.arange(cell.nbytes, dtype=np.uint64).view(np.uint8), cell.nbytes)
+
+
+CONTENTS: dict[str, Callable[[CellSpec, np.random.Generator], Bytes]] = {
+    "constant": _constant,
+    "runs": _runs,
+    "alternation": _alternating,
+    "short runs": _short_runs,
+    "ramp": _ramp,
+    "noise": _noise,
+}
+
+
+def content(name: str, cell: CellSpec, seed: int = 0) -> Bytes:
+    """The bytes of one cell with the named kind of content; the same for the same seed.
+
+    Bool cells hold arbitrary bytes too: a codec must not care.
+    """
+    return CONTENTS[name](cell, np.random.default_rng([seed, len(name), cell.count]))
+
+
+def contents(cell: CellSpec, seed: int = 0) -> Iterator[tuple[str, Bytes]]:
+    """Every kind of content for this cell."""
+    return ((name, content(name, cell, seed)) for name in CONTENTS)
+
+
+def special_floats(dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The values of a float dtype that arithmetic or comparison would lose."""
+    info = np.finfo(dtype)
+    plain = np.array([0.0, -0.0, np.inf, -np.inf, info.tiny, -info.tiny, info.max, 1.0], dtype)
+    # Quiet and signalling NaNs with payloads, and a subnormal, by their bits.
+    word = np.dtype(f"u{dtype.itemsize}")
+    exponent = np.array([np.inf], dtype).view(word)[0]
+    bits = np.array([exponent | word.type(1), exponent | word.type(0x155), ~word.type(0), word.type(1)], word)
+    return np.concatenate([plain, bits.view(dtype)])

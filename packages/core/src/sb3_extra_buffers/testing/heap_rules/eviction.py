@@ -1,0 +1,90 @@
+"""Rules about heaps that must stay within a capacity."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sb3_extra_buffers.errors import HeapFullError, HeapStateError
+from sb3_extra_buffers.heaps import Evictions
+from sb3_extra_buffers.testing.heap_subject import HEAP_RULES, HeapSubject, expect_holds, held, payload, put
+from sb3_extra_buffers.testing.rule import NotApplicable, expect, expect_raises
+
+
+def _must_evict(subject: HeapSubject) -> None:
+    if not subject.evicts:
+        raise NotApplicable("the heap has no fixed capacity")
+
+
+@HEAP_RULES.rule("evicts-oldest", "A full heap drops its oldest rows, whole, no more than it must, and counts them.")
+def evicts_oldest(subject: HeapSubject) -> None:
+    _must_evict(subject)
+    heap = subject.create(300, capacity=1000)
+    rows: list[dict[int, bytes]] = []
+    for number in range(100):  # 33 + 33 + 34 bytes a row, so ten rows fill the capacity exactly
+        row = {3 * number + part: payload(number, part, 33 + (part == 2)) for part in range(3)}
+        put(heap, list(row), list(row.values()))
+        rows.append(row)
+        first = min(row for row, cells in enumerate(rows) if 3 * row in held(heap))
+        expect_holds(heap, {cell: data for row in rows[first:] for cell, data in row.items()}, f"after row {number}")
+        # Payloads are contiguous, so up to one of them may be lost to the end of the memory at each lap.
+        expect(number - first + 1 >= min(9, number + 1), f"after row {number} only rows from {first} on are left")
+        expected = Evictions(first, 3 * first, 100 * first)
+        expect(heap.evicted == expected, f"after row {number}: {heap.evicted}, expected {expected}")
+    heap.clear()
+    expect(heap.evicted == Evictions(), f"after clear(): {heap.evicted}")
+
+
+@HEAP_RULES.rule("replacing-is-not-evicting", "A cell that is written again in turn is replaced, not counted as evicted.")
+def replacing_is_not_evicting(subject: HeapSubject) -> None:
+    _must_evict(subject)
+    heap = subject.create(10, capacity=10 * 128 + 128)
+    for step in range(200):
+        put(heap, [step % 10], [payload(step % 10, step, 128)])
+    expect(heap.evicted == Evictions(), f"{heap.evicted} although every cell fitted")
+    expect_holds(heap, {step % 10: payload(step % 10, step, 128) for step in range(190, 200)}, "after 20 laps")
+
+
+@HEAP_RULES.rule("too-large", "A row larger than the capacity raises HeapFullError and changes nothing.")
+def too_large(subject: HeapSubject) -> None:
+    _must_evict(subject)
+    heap = subject.create(10, capacity=1000)
+    put(heap, [0, 1], [b"a" * 300, b"b" * 300])
+    before = held(heap)
+    expect_raises(HeapFullError, lambda: put(heap, [2, 1], [b"c" * 500, b"d" * 501]), "a row of 1001 bytes")
+    expect_holds(heap, before, "after refusing a row")
+    put(heap, [2], [b"e" * 1000])
+    expect_holds(heap, {2: b"e" * 1000}, "after a row as large as the capacity")
+
+
+@HEAP_RULES.rule("stale-position", "A position that was evicted since it was located is refused.")
+def stale_position(subject: HeapSubject) -> None:
+    _must_evict(subject)
+    heap = subject.create(50, capacity=1000)
+    put(heap, [0], [payload(0, 0, 400)])
+    starts, lengths = heap.locate(np.array([0]))
+    for cell in range(1, 8):
+        put(heap, [cell], [payload(cell, 0, 400)])
+    expect_raises(HeapStateError, lambda: heap.view(int(starts[0]), int(lengths[0])), "viewing an evicted payload")
+    expect_raises(HeapStateError, lambda: heap.addresses(starts, lengths), "addressing an evicted payload")
+
+
+@HEAP_RULES.rule("evicting-workload", "Under any mix of orders and sizes a full heap holds a newest part of what was written.")
+def evicting_workload(subject: HeapSubject) -> None:
+    _must_evict(subject)
+    random = np.random.default_rng(1)
+    heap = subject.create(60, capacity=7919)
+    written: dict[int, bytes] = {}
+    age: dict[int, int] = {}
+    for step in range(3000):
+        cells = random.permutation(60)[: random.integers(1, 6)].tolist()
+        row = {cell: payload(cell, step, int(random.integers(0, 700))) for cell in cells}
+        put(heap, list(row), list(row.values()))
+        written.update(row)
+        age.update(dict.fromkeys(row, step))
+        found = held(heap)
+        wrong = [cell for cell in found if found[cell] != written[cell]]
+        expect(not wrong, f"after step {step} cells {wrong} hold other bytes")
+        expect(heap.live == sum(map(len, found.values())), f"after step {step} live says {heap.live}")
+        gone = [age[cell] for cell in written if cell not in found]
+        kept = [age[cell] for cell in found]
+        expect(not gone or max(gone) < min(kept), f"after step {step} a newer row is gone and an older one is there")

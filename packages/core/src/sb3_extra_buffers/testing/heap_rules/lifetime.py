@@ -1,0 +1,95 @@
+"""Rules about what happens to a heap in the long run."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+
+from sb3_extra_buffers.heaps import Evictions
+from sb3_extra_buffers.testing.heap_subject import HEAP_RULES, HeapSubject, expect_holds, held, payload, put
+from sb3_extra_buffers.testing.processes import in_forked_child
+from sb3_extra_buffers.testing.rule import expect
+
+_SLACK = 1 << 20
+
+
+@HEAP_RULES.rule("steady-state", "Cells overwritten in turn, as a replay buffer does, leave the capacity as it is.")
+def steady_state(subject: HeapSubject) -> None:
+    heap = subject.create(2000)
+    sizes = []
+    for lap in range(6):
+        for cell in range(0, 2000, 4):
+            put(heap, list(range(cell, cell + 4)), [payload(cell + part, lap, 100) * 4 for part in range(4)])
+        sizes.append(heap.capacity)
+    expect(max(sizes[1:]) == min(sizes[1:]), f"the capacity after each lap: {sizes}")
+    expect(heap.nbytes > 0, f"nbytes says {heap.nbytes}")
+
+
+@HEAP_RULES.rule("holes-closed", "Cells overwritten in random order keep the capacity within a few times the live bytes.")
+def holes_closed(subject: HeapSubject) -> None:
+    random = np.random.default_rng(2)
+    heap, model = subject.create(200), {}
+    for step in range(8000):
+        cell = int(random.integers(0, 200)) if step % 3 else 199 - step % 7
+        model[cell] = payload(cell, step % 50, 1000 + step % 13)
+        put(heap, [cell], [model[cell]])
+    expect_holds(heap, model, "after 8000 random writes") if not subject.evicts else None
+    limit = 4 * heap.live + _SLACK
+    expect(subject.evicts or heap.capacity <= limit, f"the capacity is {heap.capacity} for {heap.live} live bytes")
+
+
+@HEAP_RULES.rule("clear", "A cleared heap is as good as new.")
+def clear(subject: HeapSubject) -> None:
+    heap = subject.create(20)
+    for lap in range(3):
+        for cell in range(20):
+            put(heap, [cell], [payload(cell, lap, 5000)])
+        heap.reserve(np.array([3]), 10)
+        heap.clear()
+        expect_holds(heap, {}, "after clear()")
+        expect(heap.evicted == Evictions(), f"after clear(): {heap.evicted}")
+    put(heap, [7], [b"seven"])
+    expect_holds(heap, {7: b"seven"}, "after clear() and one row")
+
+
+@HEAP_RULES.rule("pickle", "A heap pickles and copies; the copy holds the same and goes its own way.")
+def pickling(subject: HeapSubject) -> None:
+    heap = subject.create(30, **({"capacity": 1 << 20} if subject.evicts else {}))
+    for cell in range(0, 28, 2):
+        put(heap, [cell, cell + 1], [payload(cell, 0, 200 + cell), payload(cell + 1, 0, 0)])
+    put(heap, [4], [payload(4, 1, 77)])
+    before = held(heap)
+    for name, twin in (("pickled", pickle.loads(pickle.dumps(heap))), ("deep-copied", copy.deepcopy(heap))):
+        expect_holds(twin, before, f"the {name} heap")
+        put(twin, [29, 0], [b"new", b"newer"])
+        expect_holds(heap, before, f"the original after writing to the {name} heap")
+        expect_holds(twin, {**before, 29: b"new", 0: b"newer"}, f"the {name} heap after writing to it")
+    expect_holds(pickle.loads(pickle.dumps(subject.create(5))), {}, "an empty heap, pickled")
+
+
+@HEAP_RULES.rule("pickle-keeps-order", "A copy of a full heap evicts the same rows next as the original.")
+def pickle_keeps_order(subject: HeapSubject) -> None:
+    heap = subject.create(60, **({"capacity": 1000} if subject.evicts else {}))
+    for step in range(30):
+        put(heap, [2 * step, 2 * step + 1], [payload(step, 0, 70), payload(step, 1, 30)])
+    twin = pickle.loads(pickle.dumps(heap))
+    expect(twin.evicted == heap.evicted, f"the copy says {twin.evicted}, the original {heap.evicted}")
+    for step in range(7):
+        for one in (heap, twin):
+            put(one, [2 * step, 2 * step + 1], [payload(step, 2, 70), payload(step, 3, 30)])
+    # The copy starts at the beginning of its memory, so it may lose up to one payload less to the end of it.
+    kept, copied = set(held(heap)), set(held(twin))
+    expect(len(kept ^ copied) <= 2, f"the original keeps cells {sorted(kept)}, the copy {sorted(copied)}")
+
+
+@HEAP_RULES.rule("fork", "A forked child reads what its parent stored.")
+def fork(subject: HeapSubject) -> None:
+    heap = subject.create(20)
+    model = {cell: payload(cell, 0, 3000) for cell in range(20)}
+    for cell, data in model.items():
+        put(heap, [cell], [data])
+    in_forked_child(lambda: expect_holds(heap, model, "in the child"))
+    put(heap, [0], [b"after"])
+    expect_holds(heap, {**model, 0: b"after"}, "in the parent")

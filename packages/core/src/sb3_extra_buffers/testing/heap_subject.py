@@ -1,0 +1,78 @@
+"""The heap under test, a model of what it must hold, and how the rules get at it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sb3_extra_buffers.heaps import Heap, HeapPlugin, registry
+from sb3_extra_buffers.registry import Scalar
+from sb3_extra_buffers.testing.rule import RuleBook, expect
+
+
+@dataclass(frozen=True)
+class HeapSubject:
+    """A heap, before it is made.
+
+    :param name: the name under which it is registered
+    :param plugin: what its distribution hands over
+    :param parameters: parameters to make it with; ``capacity`` marks a heap that evicts, and must be at least 1 MiB
+    """
+
+    name: str
+    plugin: HeapPlugin
+    parameters: dict[str, Scalar] = field(default_factory=dict)
+
+    @classmethod
+    def installed(cls, name: str, parameters: dict[str, Scalar]) -> HeapSubject:
+        """The heap that is registered under a name."""
+        return cls(name, registry.load(name), parameters)
+
+    @property
+    def evicts(self) -> bool:
+        """Whether the heap has a fixed capacity and drops its oldest rows to stay within it."""
+        return "capacity" in self.parameters
+
+    def create(self, cells: int = 100, **parameters: Scalar) -> Heap:
+        """Make a heap."""
+        return self.plugin.factory(cells, **self.plugin.complete(self.name, {**self.parameters, **parameters}))
+
+    def __str__(self) -> str:
+        return self.name
+
+
+#: The contract of a heap.
+HEAP_RULES: RuleBook[HeapSubject] = RuleBook()
+
+
+def payload(cell: int, version: int, length: int) -> bytes:
+    """Bytes that differ for each cell and version."""
+    return np.random.default_rng([cell, version, length]).integers(0, 256, length, np.uint8).tobytes()
+
+
+def put(heap: Heap, cells: Sequence[int], payloads: Sequence[bytes], slack: int = 100) -> None:
+    """Store one row, reserving ``slack`` bytes more than it takes."""
+    data = b"".join(payloads)
+    room = heap.reserve(np.array(cells, np.int64), len(data) + slack)
+    room[: len(data)] = np.frombuffer(data, np.uint8)
+    heap.commit(np.array([len(part) for part in payloads], np.int64))
+
+
+def held(heap: Heap) -> dict[int, bytes]:
+    """Everything that can be located, by cell."""
+    starts, lengths = heap.locate(np.arange(heap.cells))
+    places = enumerate(zip(starts.tolist(), lengths.tolist()))
+    return {cell: bytes(heap.view(start, length)) for cell, (start, length) in places if start >= 0}
+
+
+def expect_holds(heap: Heap, expected: dict[int, bytes], what: str) -> None:
+    """Fail unless the heap holds exactly this, and counts it right."""
+    found = held(heap)
+    expect(found.keys() == expected.keys(), f"{what}: cells {sorted(found.keys() ^ expected.keys())} differ in presence")
+    wrong = [cell for cell in expected if found[cell] != expected[cell]]
+    expect(not wrong, f"{what}: cells {wrong} hold other bytes")
+    live = sum(map(len, expected.values()))
+    expect(heap.live == live, f"{what}: live says {heap.live}, the payloads have {live} bytes")
+    expect(heap.capacity >= live, f"{what}: the capacity {heap.capacity} is less than the {live} live bytes")
