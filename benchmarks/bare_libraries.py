@@ -68,7 +68,7 @@ def _lz4_block(level: int, nbytes: int) -> BareCalls | None:
     )
 
 
-def _lz4_frame(level: int, nbytes: int) -> BareCalls | None:
+def _lz4_frame(level: int, _nbytes: int) -> BareCalls | None:
     try:
         from lz4 import frame
     except ImportError:
@@ -76,7 +76,7 @@ def _lz4_frame(level: int, nbytes: int) -> BareCalls | None:
     return BareCalls(lambda cell: frame.compress(cell, compression_level=level), frame.decompress)
 
 
-def _zstd(level: int, nbytes: int) -> BareCalls | None:
+def _zstd(level: int, _nbytes: int) -> BareCalls | None:
     try:
         import zstandard
     except ImportError:

@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sb3_extra_buffers.codecs import Codec, decode_batch, encode_batch
+from sb3_extra_buffers.heaps import Heap, create
+from sb3_extra_buffers.views import Bytes, Indices
 
 from benchmarks.bare_libraries import BareCalls, bare_calls
 from benchmarks.shorthand import shorthand
 from benchmarks.timing import interleaved_medians
-from sb3_extra_buffers.codecs import Codec, decode_batch, encode_batch
-from sb3_extra_buffers.heaps import Heap, create
-from sb3_extra_buffers.views import Bytes, Indices
 
 #: How many cells every variant works through, whatever the size of its batches: costs per cell then compare.
 CELLS = 256

@@ -21,7 +21,7 @@ _VARIANTS = {
     "decode_256_threads_2": "decode\n256x2",
     "decode_bare": "decode\nbare",
 }
-_NOTHING = "–"
+_NOTHING = "\N{EN DASH}"
 _CAPTION = (
     "Median microseconds per cell, in calls of 1, 32 or 256 cells; 256x2: on two threads; bare: the library alone, its "
     "result dropped.\nto bare: decoding 256 cells on one or two threads, divided by bare."

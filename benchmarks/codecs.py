@@ -1,4 +1,4 @@
-"""How fast and how small is each codec on real Atari frames? ``python -m benchmarks.codecs --help``"""
+"""How fast and how small is each codec on real Atari frames? See ``python -m benchmarks.codecs --help``."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from rich.progress import Progress
+from sb3_extra_buffers import codecs
+from sb3_extra_buffers.errors import ExtraBuffersError
+from sb3_extra_buffers.views import Bytes
 
 from benchmarks.atari import stacked_frames
 from benchmarks.codec_measure import CELLS, measure_codec, measure_copy
 from benchmarks.codec_tables import codec_table
-from benchmarks.console import progress_bar, table_console
+from benchmarks.console import counted, progress_bar, table_console
 from benchmarks.machine import machine_info
 from benchmarks.shorthand import shorthand
-from sb3_extra_buffers import codecs
-from sb3_extra_buffers.errors import ExtraBuffersError
-from sb3_extra_buffers.views import Bytes
 
 # gzip at its default level 9 takes minutes to encode; level 1 shows the same decoder.
 DEFAULT_CODECS = (
@@ -47,7 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         results = []
         with progress_bar() as progress:
             for game in games:
-                observations = _play(game, frames, progress)
+                with counted(progress, f"Playing {game}", frames) as report:
+                    observations = stacked_frames(game, frames, progress=report)
                 for order in orders:
                     result = _measure(bound, _rows(observations, order), rounds, f"{game} {order}", progress)
                     results.append({"game": game, "order": order, **result})
@@ -75,7 +76,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--codecs", nargs="+", metavar="CODEC", help=f"codecs with levels (default: {default})")
     parser.add_argument("--rounds", type=_positive, help="how often each variant is timed (default: 25)")
     parser.add_argument("--frames", type=_positive, help=f"observations to store, at least {CELLS} (default: 1024)")
-    parser.add_argument("--quick", action="store_true", help="a few seconds: 2 rounds, 256 frames, MsPacman, hwc, where not said otherwise")
+    quick = "a few seconds only: 2 rounds, 256 frames, MsPacman and hwc, unless other options say more"
+    parser.add_argument("--quick", action="store_true", help=quick)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures and the machine to FILE")
     options = parser.parse_args(arguments)
     if options.json is not None and not options.json.parent.is_dir():
@@ -97,15 +99,6 @@ def _selected(requested: list[str] | None) -> tuple[list[codecs.CodecSpec], list
     others = set(installed) - {spec.name for spec in listed}
     specs = [spec for spec in listed if spec.name in installed] + [codecs.CodecSpec(name) for name in sorted(others)]
     return specs, [str(spec) for spec in listed if spec.name not in installed]
-
-
-def _play(game: str, count: int, progress: Progress) -> NDArray[np.uint8]:
-    task = progress.add_task(f"Playing {game}", total=count)
-    observations = stacked_frames(
-        game, count, progress=lambda done: progress.update(task, completed=done, refresh=True)
-    )
-    progress.remove_task(task)
-    return observations
 
 
 def _rows(observations: NDArray[np.uint8], order: str) -> Bytes:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -22,3 +25,11 @@ def progress_bar() -> Progress:
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, console=console, transient=True, auto_refresh=False, disable=not console.is_terminal)
+
+
+@contextmanager
+def counted(progress: Progress, label: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A line in the bar while the block runs; what the block receives is to be called with how much is done."""
+    task = progress.add_task(label, total=total)
+    yield lambda done: progress.update(task, completed=done, refresh=True)
+    progress.remove_task(task)

@@ -6,6 +6,7 @@ import os
 import platform
 import zlib
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from sb3_extra_buffers import codecs
@@ -38,7 +39,7 @@ def _version(distribution: str) -> str | None:
 
 def _processor() -> str:
     try:
-        with open("/proc/cpuinfo") as lines:
+        with Path("/proc/cpuinfo").open() as lines:
             return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor()

@@ -7,6 +7,7 @@ import gc
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
@@ -37,7 +38,10 @@ def measure_in_child(function: Callable[..., T], *args: Any) -> T:
     :param args: its arguments; they and the result are pickled
     """
     with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as executor:
-        return executor.submit(function, *args).result()
+        try:
+            return executor.submit(function, *args).result()
+        except BrokenProcessPool as error:
+            raise ChildProcessError(f"the process that ran {function.__name__}() died without an answer") from error
 
 
 def _trim_malloc() -> None:

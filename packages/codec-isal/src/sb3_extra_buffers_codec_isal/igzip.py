@@ -15,7 +15,7 @@ class IgzipCodec(ByteCodec):
 
     detects_corruption = True
     min_nbytes_per_thread = 1 << 19
-    library_errors = (isal_zlib.error,)
+    library_errors = (isal_zlib.error,)  # type: ignore[assignment]  # typed as an instance by the library's stubs
 
     def __init__(self, spec: CodecSpec, cell: CellSpec) -> None:
         super().__init__(spec, cell)

@@ -29,7 +29,8 @@ class Lz4BlockCodec(ByteCodec):
         self._mode = _mode(int(spec.params["level"] or 0))
 
     def compress(self, cell: memoryview) -> bytes:
-        return lz4.block.compress(cell, store_size=False, **self._mode)
+        payload: bytes = lz4.block.compress(cell, store_size=False, **self._mode)
+        return payload
 
     def decompress_into(self, payload: memoryview, out: memoryview) -> None:
         self.fill(out, lz4.block.decompress(payload, uncompressed_size=len(out)), payload)

@@ -32,7 +32,10 @@ class Lz4FrameCodec(ByteCodec):
         self._context = _Context()
 
     def compress(self, cell: memoryview) -> bytes:
-        return lz4.frame.compress(cell, compression_level=self._level, content_checksum=self.detects_corruption)
+        payload: bytes = lz4.frame.compress(
+            cell, compression_level=self._level, content_checksum=self.detects_corruption
+        )
+        return payload
 
     def decompress_into(self, payload: memoryview, out: memoryview) -> None:
         context = self._context.decompression

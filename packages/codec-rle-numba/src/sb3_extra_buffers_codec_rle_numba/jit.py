@@ -11,7 +11,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # error_model: like C, a division by zero is not checked for; there is none.
 # No parallel=True: its OpenMP runtime kills forked children. Threads are the business of the caller.
-_OPTIONS = {"nogil": True, "error_model": "numpy"}
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
 def helper(function: F) -> F:

@@ -103,7 +103,7 @@ def _fill(out: Any, begin: Any, stop: Any, nbytes: Any, value: Any, item: Any) -
         return
     word = _repeated(value, item)
     if stop + U(32) <= nbytes:
-        # Whole blocks may run over the end of the run, into bytes that the next run writes, but not over the cell's end.
+        # Whole blocks may run over the end of the run, into bytes that the next run writes, never over the cell's end.
         while True:
             store(out + begin, word)
             store(out + begin + U(8), word)

@@ -6,6 +6,7 @@ checks keep LLVM from using wide stores. These intrinsics compile to single inst
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -14,7 +15,12 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 
-@intrinsic  # type: ignore[misc]
+def _intrinsic(function: Callable[..., Any]) -> Any:
+    """numba's decorator, which takes the typing context away from the arguments that callers give."""
+    return intrinsic(function)
+
+
+@_intrinsic
 def load(typingctx: Any, address: Any, kind: Any) -> Any:
     """Read the word at ``address``; its type is that of ``kind``, whose value is ignored."""
 
@@ -26,11 +32,11 @@ def load(typingctx: Any, address: Any, kind: Any) -> Any:
     return kind(types.uint64, kind), codegen
 
 
-@intrinsic  # type: ignore[misc]
+@_intrinsic
 def store(typingctx: Any, address: Any, value: Any) -> Any:
     """Write ``value`` at ``address``, as wide as its type."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         pointer = builder.inttoptr(args[0], args[1].type.as_pointer())
         builder.store(args[1], pointer, align=1)
         return context.get_dummy_value()
@@ -38,24 +44,24 @@ def store(typingctx: Any, address: Any, value: Any) -> Any:
     return types.void(types.uint64, value), codegen
 
 
-@intrinsic  # type: ignore[misc]
+@_intrinsic
 def copy(typingctx: Any, target: Any, source: Any, nbytes: Any) -> Any:
     """Copy ``nbytes`` bytes between places that do not overlap."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         byte_pointer = ir.IntType(8).as_pointer()
         to, origin = (builder.inttoptr(arg, byte_pointer) for arg in args[:2])
-        cgutils.raw_memcpy(builder, to, origin, args[2], ir.Constant(ir.IntType(64), 1))
+        cgutils.raw_memcpy(builder, to, origin, args[2], ir.Constant(ir.IntType(64), 1))  # type: ignore[no-untyped-call]
         return context.get_dummy_value()
 
     return types.void(types.uint64, types.uint64, types.uint64), codegen
 
 
-@intrinsic  # type: ignore[misc]
+@_intrinsic
 def trailing_zeros(typingctx: Any, word: Any) -> Any:
     """How many low bits of a word (not 0) are 0."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
 
     return types.uint64(types.uint64), codegen

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 #: More threads than this would compete with the environments and with torch for the same cores.
 MAX_AUTOMATIC_THREADS = 4
@@ -31,7 +32,7 @@ def run_split(work: Callable[[slice], None], count: int, threads: int) -> None:
         work(slice(0, count))
         return
     edges = [count * part // threads for part in range(threads + 1)]
-    slices = [slice(low, high) for low, high in zip(edges, edges[1:])]
+    slices = [slice(low, high) for low, high in pairwise(edges)]
     pool = _get_pool(threads - 1)
     futures = [pool.submit(work, part) for part in slices[1:]]
     try:

@@ -82,7 +82,9 @@ class CodecSpec:
         if "/" in text:
             name, _, level = text.rpartition("/")
             if not name or not _INTEGER.fullmatch(level):
-                raise ParameterError("codec", "name", text, "after the slash must stand an integer, as in 'lz4-frame/5'")
+                raise ParameterError(
+                    "codec", "name", text, "after the slash must stand an integer, as in 'lz4-frame/5'"
+                )
             return cls(name, {"level": int(level)})
         match = _LETTERS_THEN_LEVEL.fullmatch(text)
         return cls(match[1], {"level": int(match[2])}) if match else cls(text)

@@ -18,4 +18,6 @@ class ParameterError(ExtraBuffersError, ValueError):
     hint: str = ""
 
     def explain(self) -> str:
-        return sentence_join(f"{self.owner}: {self.parameter}={self.value!r} is not allowed; {self.allowed}.", self.hint)
+        return sentence_join(
+            f"{self.owner}: {self.parameter}={self.value!r} is not allowed; {self.allowed}.", self.hint
+        )

@@ -7,8 +7,8 @@ import sys
 
 import numpy as np
 
-from sb3_extra_buffers.views import Bytes
 from sb3_extra_buffers.errors import HeapFullError
+from sb3_extra_buffers.views import Bytes
 
 
 def allocate(label: str, nbytes: int) -> Bytes:

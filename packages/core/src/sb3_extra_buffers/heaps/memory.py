@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.views import Bytes, Indices, view_bytes
 from sb3_extra_buffers.heaps.anonymous import allocate
 from sb3_extra_buffers.heaps.plugin import HeapPlugin
 from sb3_extra_buffers.heaps.table import TableHeap
 from sb3_extra_buffers.registry import Scalar, hookimpl
+from sb3_extra_buffers.views import Bytes, Indices, view_bytes
 
 # A position is the number of a segment and an offset into it.
 _SHIFT = 32
@@ -67,7 +67,8 @@ class MemoryHeap(TableHeap):
         if outside.any():
             bad = int(np.argmax(outside))
             raise self._outside(int(starts[bad]), int(lengths[bad]))
-        return self._bases[numbers] + offsets.astype(np.uint64)
+        found: NDArray[np.uint64] = self._bases[numbers] + offsets.astype(np.uint64)
+        return found
 
     def clear(self) -> None:
         super().clear()

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from sb3_extra_buffers.views import Bytes
 from sb3_extra_buffers.errors import HeapFullError, ParameterError
 from sb3_extra_buffers.heaps.plugin import HeapPlugin
 from sb3_extra_buffers.heaps.ring import RingHeap
 from sb3_extra_buffers.registry import Scalar, hookimpl
+from sb3_extra_buffers.views import Bytes
 
 
 class MmapHeap(RingHeap):
@@ -42,7 +42,8 @@ class MmapHeap(RingHeap):
         return self._index_nbytes()  # the payloads are in the file
 
     def _allocate(self) -> Bytes:
-        self._file = tempfile.TemporaryFile(dir=self._folder, prefix="sb3-extra-buffers-", buffering=0)
+        # Open as long as the heap lives, so no «with».
+        self._file = tempfile.TemporaryFile(dir=self._folder, prefix="sb3-extra-buffers-", buffering=0)  # noqa: SIM115
         try:
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(self._file.fileno(), 0, self._capacity)
@@ -65,7 +66,9 @@ class MmapHeap(RingHeap):
 
     def _disk_full(self, needed: int, error: OSError) -> HeapFullError:
         free = shutil.disk_usage(self._folder).free
-        hint = f"Writing in {self._folder} failed ({error.strerror}); {free} bytes are free there. Choose another folder."
+        hint = (
+            f"Writing in {self._folder} failed ({error.strerror}); {free} bytes are free there. Choose another folder."
+        )
         return HeapFullError(self.label, needed, self._capacity, hint)
 
     def _parameters(self) -> dict[str, Scalar]:

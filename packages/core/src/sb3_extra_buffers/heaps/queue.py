@@ -70,7 +70,8 @@ class WriteQueue:
         """For each living entry, oldest first: whether it begins a row."""
         queued = slice(self._head, self._tail)
         alive = table[self._cells[queued]] == self._starts[queued]
-        return np.diff(np.cumsum(self._begins[queued])[alive], prepend=0) > 0
+        begins: NDArray[np.bool_] = np.diff(np.cumsum(self._begins[queued])[alive], prepend=0) > 0
+        return begins
 
     def set_rows(self, begins: Any) -> None:
         """Say where rows begin, for a queue that was refilled in one go."""

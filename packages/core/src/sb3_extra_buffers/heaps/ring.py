@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.views import Bytes, Indices, view_bytes
 from sb3_extra_buffers.errors import HeapFullError, ParameterError
 from sb3_extra_buffers.heaps.anonymous import allocate
 from sb3_extra_buffers.heaps.plugin import HeapPlugin
-from sb3_extra_buffers.heaps.queue import WriteQueue
 from sb3_extra_buffers.heaps.protocol import Evictions
+from sb3_extra_buffers.heaps.queue import WriteQueue
 from sb3_extra_buffers.heaps.table import TableHeap
 from sb3_extra_buffers.registry import Scalar, hookimpl
+from sb3_extra_buffers.views import Bytes, Indices, view_bytes
 
 
 class RingHeap(TableHeap):
@@ -30,7 +30,9 @@ class RingHeap(TableHeap):
     def __init__(self, cells: int, capacity: int) -> None:
         super().__init__(cells)
         if isinstance(capacity, bool) or not isinstance(capacity, (int, np.integer)) or capacity < 1:
-            raise ParameterError(f"heap {self.label!r}", "capacity", capacity, "it must be a number of bytes, at least 1")
+            raise ParameterError(
+                f"heap {self.label!r}", "capacity", capacity, "it must be a number of bytes, at least 1"
+            )
         self._capacity = int(capacity)
         self._bytes = self._allocate()
         self._view = view_bytes(self.label, "bytes", self._bytes)
@@ -77,7 +79,7 @@ class RingHeap(TableHeap):
         starts, cut = self._plan(lengths, len(payloads))
         tail = starts.item(-1) + lengths.item(-1)
         oldest = tail - self._capacity
-        # Emptied first: a cell that is about to be replaced must not count as evicted when its old payload is overtaken.
+        # Emptied first: a cell about to be replaced must not count as evicted when its old payload is overtaken.
         before = self._starts[cells], self._lengths[cells].astype(np.int64)
         self._forget(cells)
         self._make_room(oldest)

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.views import Bytes, Indices
 from sb3_extra_buffers.errors import HeapStateError, ParameterError
 from sb3_extra_buffers.heaps.protocol import Evictions
 from sb3_extra_buffers.registry import Scalar
+from sb3_extra_buffers.views import Bytes, Indices
 
 _MAX_PAYLOAD = np.iinfo(np.int32).max
 
@@ -68,7 +68,9 @@ class TableHeap(ABC):
         if len(set(cells.tolist())) != len(cells):
             raise HeapStateError(self.label, f"reserve cells {cells.tolist()}", "a cell is named twice in one row")
         if worst_case_bytes < 0:
-            raise ParameterError(f"heap {self.label!r}", "worst_case_bytes", worst_case_bytes, "it must not be negative")
+            raise ParameterError(
+                f"heap {self.label!r}", "worst_case_bytes", worst_case_bytes, "it must not be negative"
+            )
         if len(self._staging) < worst_case_bytes:
             self._staging = np.empty(worst_case_bytes, np.uint8)
         self._reserved = cells, worst_case_bytes
@@ -133,7 +135,9 @@ class TableHeap(ABC):
         cells = np.asarray(cells)
         if cells.ndim != 1 or (cells.size and cells.dtype.kind not in "iu"):
             found = f"an array of {cells.dtype} with shape {cells.shape}"
-            raise ParameterError(f"heap {self.label!r}", "cells", found, "it must be a one-dimensional array of integers")
+            raise ParameterError(
+                f"heap {self.label!r}", "cells", found, "it must be a one-dimensional array of integers"
+            )
         cells = cells.astype(np.int64, copy=False)
         # Seen as unsigned, a negative number is a huge one: one comparison finds both.
         if cells.size and int(cells.view(np.uint64).max()) >= len(self._starts):

@@ -86,9 +86,9 @@ class Registry(Generic[P]):
                     return self._loaded[name]
                 except PluginError as error:
                     self._failed[name] = (error, error.__cause__)
-            error, cause = self._failed[name]
+            failure, cause = self._failed[name]
         # A copy: the kept one must not collect the traceback of everybody who ever asked.
-        raise copy.copy(error) from cause
+        raise copy.copy(failure) from cause
 
     def _load(self, name: str) -> P:
         offers = self.offers().get(name, ())

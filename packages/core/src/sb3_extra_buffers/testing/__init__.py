@@ -7,8 +7,8 @@ A test file of a codec distribution, complete::
     class TestBz2(CodecConformance):
         codec = "bz2"
 
-Each rule is one sentence with an id; a failing test prints it. :data:`CODEC_RULES` and :data:`HEAP_RULES` list them, and
-``rule.verify(subject)`` checks one without pytest.
+Each rule is one sentence with an id; a failing test prints it. :data:`CODEC_RULES` and :data:`HEAP_RULES` list them,
+and ``rule.verify(subject)`` checks one without pytest.
 """
 
 from sb3_extra_buffers.errors import MissingExtraError

@@ -22,7 +22,9 @@ class _Conformance:
         super().__init_subclass__(**kwargs)
         changed = [name for name in vars(cls) if name == "test_rule"]
         if changed and cls.__module__ != __name__:
-            raise TypeError(f"{cls.__name__} overrides {changed[0]}; a subclass may add tests, but not replace the kit's")
+            raise TypeError(
+                f"{cls.__name__} overrides {changed[0]}; a subclass may add tests, but not replace the kit's"
+            )
 
     @staticmethod
     def _verify(rule: Rule[Any], subject: Any) -> None:

@@ -49,7 +49,7 @@ def _short_runs(cell: CellSpec, random: np.random.Generator) -> Bytes:
     return _elements(cell, np.repeat(values, random.integers(1, 4, 3000), axis=0))
 
 
-def _ramp(cell: CellSpec, random: np.random.Generator) -> Bytes:
+def _ramp(cell: CellSpec, _random: np.random.Generator) -> Bytes:
     """Every element differs from the one before it."""
     return np.resize(np.arange(cell.nbytes, dtype=np.uint64).view(np.uint8), cell.nbytes)
 

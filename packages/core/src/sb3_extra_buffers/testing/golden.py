@@ -1,15 +1,11 @@
 """Frozen payloads: what an earlier version wrote, kept so that every later version can still read it.
 
-Write a file once, when a codec is new or its format changes on purpose, and commit it::
-
-    python -m sb3_extra_buffers.testing.golden zstd tests/golden/zstd.json
-
-Nothing else writes such a file. A missing one fails the tests; it is never made on the fly.
+Only ``python -m sb3_extra_buffers.testing.freeze`` writes such a file. A missing one fails the tests; it is never made
+on the fly.
 """
 
 from __future__ import annotations
 
-import argparse
 import base64
 import json
 import zlib
@@ -86,18 +82,3 @@ def write_golden(codec: str, path: Path) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("[\n" + ",\n".join(json.dumps(entry) for entry in entries) + "\n]\n")
     return len(entries)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m sb3_extra_buffers.testing.golden", description=__doc__)
-    parser.add_argument("codec", help="an installed codec, as in «zstd» or «zstd/-5»")
-    parser.add_argument("file", type=Path, help="the JSON file to write")
-    parser.add_argument("--replace", action="store_true", help="replace the file if it exists: a change of format")
-    args = parser.parse_args()
-    if args.file.exists() and not args.replace:
-        parser.error(f"{args.file} exists; payloads that are frozen are replaced only with --replace")
-    print(f"{write_golden(args.codec, args.file)} payloads of {args.codec} written to {args.file}")
-
-
-if __name__ == "__main__":
-    main()

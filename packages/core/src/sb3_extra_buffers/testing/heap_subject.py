@@ -70,7 +70,9 @@ def held(heap: Heap) -> dict[int, bytes]:
 def expect_holds(heap: Heap, expected: dict[int, bytes], what: str) -> None:
     """Fail unless the heap holds exactly this, and counts it right."""
     found = held(heap)
-    expect(found.keys() == expected.keys(), f"{what}: cells {sorted(found.keys() ^ expected.keys())} differ in presence")
+    expect(
+        found.keys() == expected.keys(), f"{what}: cells {sorted(found.keys() ^ expected.keys())} differ in presence"
+    )
     wrong = [cell for cell in expected if found[cell] != expected[cell]]
     expect(not wrong, f"{what}: cells {wrong} hold other bytes")
     live = sum(map(len, expected.values()))

@@ -30,7 +30,8 @@ class GuardedRows:
     @property
     def row(self) -> Bytes:
         """The first row."""
-        return self.rows[0]
+        row: Bytes = self.rows[0]
+        return row
 
     def expect_bands_intact(self, what: str) -> None:
         """Fail if anything beside the rows was written to."""

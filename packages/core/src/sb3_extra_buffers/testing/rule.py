@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 S = TypeVar("S")
 Check = Callable[[S], None]
@@ -71,6 +71,9 @@ class RuleBook(Generic[S]):
     def __len__(self) -> int:
         return len(self._rules)
 
+    def __contains__(self, rule_id: object) -> bool:
+        return rule_id in self._rules
+
 
 def expect(condition: object, detail: str) -> None:
     """Fail with ``detail`` unless the condition holds. Unlike ``assert``, it also works under ``python -O``."""
@@ -78,10 +81,10 @@ def expect(condition: object, detail: str) -> None:
         raise AssertionError(detail)
 
 
-def expect_raises(kind: type[Exception], call: Callable[[], object], what: str) -> None:
-    """Fail unless the call raises ``kind``."""
+def expect_raises(kind: type[Exception], what: str, call: Callable[..., object], *args: Any, **kwargs: Any) -> None:
+    """Fail unless ``call(*args, **kwargs)`` raises ``kind``; ``what`` says in words what was tried."""
     try:
-        call()
+        call(*args, **kwargs)
     except kind:
         return
     except Exception as error:

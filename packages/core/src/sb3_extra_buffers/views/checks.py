@@ -8,7 +8,9 @@ from sb3_extra_buffers.errors import CellMismatchError
 from sb3_extra_buffers.views.types import Buffer, Bytes
 
 
-def view_bytes(owner: str, argument: str, buffer: Buffer, nbytes: int | None = None, *, writable: bool = False) -> memoryview:
+def view_bytes(
+    owner: str, argument: str, buffer: Buffer, nbytes: int | None = None, *, writable: bool = False
+) -> memoryview:
     """See a buffer as a flat sequence of bytes, or say precisely why that cannot be done.
 
     :param owner: who asks, for the error
@@ -35,7 +37,9 @@ def _flatten(view: memoryview) -> memoryview:
     return memoryview(np.asarray(view).reshape(-1).view(np.uint8))
 
 
-def check_rows(owner: str, argument: str, rows: Bytes, count: int | None, nbytes: int, *, writable: bool = False) -> None:
+def check_rows(
+    owner: str, argument: str, rows: Bytes, count: int | None, nbytes: int, *, writable: bool = False
+) -> None:
     """Refuse a batch that is not ``(count, nbytes)`` contiguous bytes. ``count=None`` accepts any number of rows."""
     fits = rows.ndim == 2 and rows.shape[1] == nbytes and (count is None or len(rows) == count)
     if not fits or rows.dtype != np.uint8 or not rows.flags.c_contiguous:

@@ -41,7 +41,9 @@ def batch_encode(subject: CodecSubject) -> None:
             expect(target.row[: lengths.sum()].tobytes() == b"".join(singles), f"{size} cells: other payloads")
 
 
-@CODEC_RULES.rule("batch-decode", "Decoding a batch gives what single calls give, with repeats, in any order, on any threads.")
+@CODEC_RULES.rule(
+    "batch-decode", "Decoding a batch gives what single calls give, with repeats, in any order, on any threads."
+)
 def batch_decode(subject: CodecSubject) -> None:
     for dtype, count in _CELLS:
         codec = subject.bind(dtype, count)

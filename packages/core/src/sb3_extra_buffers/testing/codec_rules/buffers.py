@@ -30,7 +30,9 @@ def input_unchanged(subject: CodecSubject) -> None:
         expect(payload == kept, f"decoding changed the payload of a cell of {kind}")
 
 
-@CODEC_RULES.rule("input-not-kept", "A payload does not change when its cell, or any other, is written or encoded later.")
+@CODEC_RULES.rule(
+    "input-not-kept", "A payload does not change when its cell, or any other, is written or encoded later."
+)
 def input_not_kept(subject: CodecSubject) -> None:
     codec = subject.bind(np.uint8, 3000)
     for kind in _KINDS:
@@ -58,7 +60,9 @@ def fills_output(subject: CodecSubject) -> None:
                 expect(not missed, f"{missed} bytes of {codec.cell} of {kind} kept what was there before")
 
 
-@CODEC_RULES.rule("any-buffer", "Cells, payloads and outputs may be any contiguous buffer, read-only and at any address.")
+@CODEC_RULES.rule(
+    "any-buffer", "Cells, payloads and outputs may be any contiguous buffer, read-only and at any address."
+)
 def any_buffer(subject: CodecSubject) -> None:
     for dtype in (np.uint8, np.float32, np.int64):
         codec = subject.bind(dtype, 600)
@@ -99,15 +103,15 @@ def wrong_size(subject: CodecSubject) -> None:
     cell = sample(codec)
     payload = as_bytes(codec.encode(cell))
     for wrong in (np.zeros(0, np.uint8), cell[:-1], np.append(cell, np.uint8(0)), np.zeros(50, np.uint16)):
-        expect_raises(CellMismatchError, lambda wrong=wrong: codec.encode(wrong), f"a cell of {wrong.nbytes} bytes")
+        expect_raises(CellMismatchError, f"a cell of {wrong.nbytes} bytes", codec.encode, wrong)
     for nbytes in (1, codec.cell.nbytes - 1, codec.cell.nbytes + 1):
         out = GuardedRows(1, nbytes)
         what = f"an output of {nbytes} bytes"
-        expect_raises(CellMismatchError, lambda out=out: codec.decode_into(payload, out.row), what)
+        expect_raises(CellMismatchError, what, codec.decode_into, payload, out.row)
         out.expect_untouched(what)
     strided = np.zeros(2 * codec.cell.nbytes, np.uint8)[::2]
-    expect_raises(CellMismatchError, lambda: codec.encode(strided), "a cell with gaps")
-    expect_raises(CellMismatchError, lambda: codec.decode_into(payload, strided), "an output with gaps")
+    expect_raises(CellMismatchError, "a cell with gaps", codec.encode, strided)
+    expect_raises(CellMismatchError, "an output with gaps", codec.decode_into, payload, strided)
     expect(not strided.any(), "an output with gaps was written to although it was refused")
-    expect_raises(CellMismatchError, lambda: codec.decode_into(payload, at_odd_offset(cell)), "a read-only output")
+    expect_raises(CellMismatchError, "a read-only output", codec.decode_into, payload, at_odd_offset(cell))
     expect((decoded(codec, payload) == cell).all(), "after refusing wrong sizes, the codec decodes something else")

@@ -52,4 +52,6 @@ def size_bound(subject: CodecSubject) -> None:
 def repeatable(subject: CodecSubject) -> None:
     codec = subject.bind(np.uint8, 5000)
     for kind, cell in contents(codec.cell):
-        expect(as_bytes(codec.encode(cell)) == as_bytes(codec.encode(cell)), f"two payloads of one cell of {kind} differ")
+        expect(
+            as_bytes(codec.encode(cell)) == as_bytes(codec.encode(cell)), f"two payloads of one cell of {kind} differ"
+        )

@@ -50,7 +50,9 @@ def _attack(codec: Codec, kind: str, damage: str, payload: bytes) -> Bytes | Non
         out.expect_bands_intact(what)
 
 
-@CODEC_RULES.rule("damage-contained", "A damaged payload raises PayloadError or decodes to a wrong cell, within bounds.")
+@CODEC_RULES.rule(
+    "damage-contained", "A damaged payload raises PayloadError or decodes to a wrong cell, within bounds."
+)
 def damage_contained(subject: CodecSubject) -> None:
     for dtype, count in _CELLS:
         codec = subject.bind(dtype, count)
@@ -62,7 +64,9 @@ def damage_contained(subject: CodecSubject) -> None:
                 expect((decoded(codec, payload) == cell).all(), f"after a payload {damage}, sound ones decode wrongly")
 
 
-@CODEC_RULES.rule("damage-detected", "With detects_corruption, a damaged payload never decodes to a wrong cell in silence.")
+@CODEC_RULES.rule(
+    "damage-detected", "With detects_corruption, a damaged payload never decodes to a wrong cell in silence."
+)
 def damage_detected(subject: CodecSubject) -> None:
     for dtype, count in _CELLS:
         codec = subject.bind(dtype, count)
@@ -73,7 +77,9 @@ def damage_detected(subject: CodecSubject) -> None:
             for damage, damaged in _damaged(as_bytes(codec.encode(cell))):
                 back = _attack(codec, kind, damage, damaged)
                 silent = back is not None and not (back == cell).all()
-                expect(not silent, f"the payload of {codec.cell} of {kind}, {damage}, gave a wrong cell without an error")
+                expect(
+                    not silent, f"the payload of {codec.cell} of {kind}, {damage}, gave a wrong cell without an error"
+                )
 
 
 @CODEC_RULES.rule("cut-refused", "A payload cut to nothing is refused.")

@@ -15,7 +15,9 @@ from sb3_extra_buffers.testing.rule import NotApplicable, expect, expect_raises
 _ALL_LEVELS = 256
 
 
-@CODEC_RULES.rule("declares-itself", "A codec declares its spec, its cell, a positive size bound and a protocol that is spoken.")
+@CODEC_RULES.rule(
+    "declares-itself", "A codec declares its spec, its cell, a positive size bound and a protocol that is spoken."
+)
 def declares_itself(subject: CodecSubject) -> None:
     expect(subject.plugin.protocol == CODEC_PROTOCOL, f"it was written for protocol {subject.plugin.protocol}")
     expect(subject.plugin.summary.strip(), "its summary is empty")
@@ -48,11 +50,13 @@ def _documented(levels: Levels) -> list[int]:
     return sorted({*everything, levels.default})
 
 
-@CODEC_RULES.rule("levels", "Every documented level binds and restores a cell; one past each end raises ParameterError.")
+@CODEC_RULES.rule(
+    "levels", "Every documented level binds and restores a cell; one past each end raises ParameterError."
+)
 def all_levels(subject: CodecSubject) -> None:
     levels = subject.plugin.levels
     if levels is None:
-        expect_raises(ParameterError, lambda: subject.bind(level=1), "a level for a codec without levels")
+        expect_raises(ParameterError, "a level for a codec without levels", subject.bind, level=1)
         return
     for level in _documented(levels):
         codec = subject.bind(np.uint8, 900, level=level)
@@ -60,16 +64,16 @@ def all_levels(subject: CodecSubject) -> None:
         expect((decoded(codec, codec.encode(cell)) == cell).all(), f"level {level} does not restore a cell")
     for level in {outside for low, high in levels.ranges for outside in (low - 1, high + 1)}:
         if level not in levels:
-            expect_raises(ParameterError, lambda level=level: subject.bind(level=level), f"level {level}")
+            expect_raises(ParameterError, f"level {level}", subject.bind, level=level)
     for value in (True, 1.0, "1"):
-        expect_raises(ParameterError, lambda value=value: subject.bind(level=value), f"level {value!r}")
+        expect_raises(ParameterError, f"level {value!r}", subject.bind, level=value)
 
 
 @CODEC_RULES.rule("parameters", "An unknown parameter, or one of another type, raises ParameterError.")
 def parameters(subject: CodecSubject) -> None:
-    expect_raises(ParameterError, lambda: subject.bind(no_such_parameter=1), "an unknown parameter")
+    expect_raises(ParameterError, "an unknown parameter", subject.bind, no_such_parameter=1)
     known = [name for name, default in subject.plugin.parameters.items() if default is not None]
     if not known:
         raise NotApplicable("the codec has no parameters besides its level")
     for name in known:
-        expect_raises(ParameterError, lambda name=name: subject.bind(**{name: object()}), f"{name} of another type")
+        expect_raises(ParameterError, f"{name} of another type", subject.bind, **{name: object()})

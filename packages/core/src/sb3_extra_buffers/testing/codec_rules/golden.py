@@ -15,7 +15,11 @@ def golden(subject: CodecSubject) -> None:
     expect(entries, f"{subject.golden} holds no payload")
     for entry in entries:
         codec = subject.plugin.factory(subject.plugin.complete(entry.spec), entry.cell)
-        expect(decoded(codec, entry.payload).tobytes() == entry.raw, f"{entry.title}: the frozen payload decodes wrongly")
+        expect(
+            decoded(codec, entry.payload).tobytes() == entry.raw, f"{entry.title}: the frozen payload decodes wrongly"
+        )
         if subject.frozen_encoding:
             payload = as_bytes(codec.encode(entry.raw))
-            expect(payload == entry.payload, f"{entry.title}: the cell is encoded to another payload than the frozen one")
+            expect(
+                payload == entry.payload, f"{entry.title}: the cell is encoded to another payload than the frozen one"
+            )

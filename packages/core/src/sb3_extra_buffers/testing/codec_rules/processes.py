@@ -43,7 +43,9 @@ def fork(subject: CodecSubject) -> None:
     expect(not _round_trips(codec, range(3)), "cells come back wrong in the parent")
 
 
-@CODEC_RULES.rule("pickle", "A codec pickles; the copy has its spec and cell and reads its payloads, also in a new process.")
+@CODEC_RULES.rule(
+    "pickle", "A codec pickles; the copy has its spec and cell and reads its payloads, also in a new process."
+)
 def pickling(subject: CodecSubject) -> None:
     if subject.module is None:
         raise NotApplicable("a codec that is not installed cannot be found by another process")

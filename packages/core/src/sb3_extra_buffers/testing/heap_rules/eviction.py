@@ -34,7 +34,9 @@ def evicts_oldest(subject: HeapSubject) -> None:
     expect(heap.evicted == Evictions(), f"after clear(): {heap.evicted}")
 
 
-@HEAP_RULES.rule("replacing-is-not-evicting", "A cell that is written again in turn is replaced, not counted as evicted.")
+@HEAP_RULES.rule(
+    "replacing-is-not-evicting", "A cell that is written again in turn is replaced, not counted as evicted."
+)
 def replacing_is_not_evicting(subject: HeapSubject) -> None:
     _must_evict(subject)
     heap = subject.create(10, capacity=10 * 128 + 128)
@@ -50,7 +52,7 @@ def too_large(subject: HeapSubject) -> None:
     heap = subject.create(10, capacity=1000)
     put(heap, [0, 1], [b"a" * 300, b"b" * 300])
     before = held(heap)
-    expect_raises(HeapFullError, lambda: put(heap, [2, 1], [b"c" * 500, b"d" * 501]), "a row of 1001 bytes")
+    expect_raises(HeapFullError, "a row of 1001 bytes", put, heap, [2, 1], [b"c" * 500, b"d" * 501])
     expect_holds(heap, before, "after refusing a row")
     put(heap, [2], [b"e" * 1000])
     expect_holds(heap, {2: b"e" * 1000}, "after a row as large as the capacity")
@@ -64,11 +66,13 @@ def stale_position(subject: HeapSubject) -> None:
     starts, lengths = heap.locate(np.array([0]))
     for cell in range(1, 8):
         put(heap, [cell], [payload(cell, 0, 400)])
-    expect_raises(HeapStateError, lambda: heap.view(int(starts[0]), int(lengths[0])), "viewing an evicted payload")
-    expect_raises(HeapStateError, lambda: heap.addresses(starts, lengths), "addressing an evicted payload")
+    expect_raises(HeapStateError, "viewing an evicted payload", heap.view, int(starts[0]), int(lengths[0]))
+    expect_raises(HeapStateError, "addressing an evicted payload", heap.addresses, starts, lengths)
 
 
-@HEAP_RULES.rule("evicting-workload", "Under any mix of orders and sizes a full heap holds a newest part of what was written.")
+@HEAP_RULES.rule(
+    "evicting-workload", "Under any mix of orders and sizes a full heap holds a newest part of what was written."
+)
 def evicting_workload(subject: HeapSubject) -> None:
     _must_evict(subject)
     random = np.random.default_rng(1)

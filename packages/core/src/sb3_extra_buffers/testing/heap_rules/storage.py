@@ -21,7 +21,8 @@ def empty(subject: HeapSubject) -> None:
 
 @HEAP_RULES.rule("read-back", "A cell holds the payload that was last committed for it, of any length, also none.")
 def read_back(subject: HeapSubject) -> None:
-    heap, model = subject.create(50), {}
+    heap = subject.create(50)
+    model: dict[int, bytes] = {}
     for version, length in enumerate((100, 0, 1, 17, 40_000, 3)):
         for cells in ([0], [1, 2, 3], list(range(10, 20)), [49, 4, 30]):
             row = {cell: payload(cell, version, length + cell % 2) for cell in cells}
@@ -30,7 +31,9 @@ def read_back(subject: HeapSubject) -> None:
             expect_holds(heap, model, f"after committing cells {cells} with {length} bytes")
 
 
-@HEAP_RULES.rule("reservation", "A reservation has the size that was asked for and changes nothing until it is committed.")
+@HEAP_RULES.rule(
+    "reservation", "A reservation has the size that was asked for and changes nothing until it is committed."
+)
 def reservation(subject: HeapSubject) -> None:
     heap = subject.create(10)
     put(heap, [1, 2], [b"one", b"two"])
@@ -59,10 +62,13 @@ def addresses(subject: HeapSubject) -> None:
     expect(len(heap.addresses(none, none)) == 0, "no positions have addresses")
 
 
-@HEAP_RULES.rule("random-workload", "After any mix of rows, orders and sizes the heap holds what a dictionary would hold.")
+@HEAP_RULES.rule(
+    "random-workload", "After any mix of rows, orders and sizes the heap holds what a dictionary would hold."
+)
 def random_workload(subject: HeapSubject) -> None:
     random = np.random.default_rng(0)
-    heap, model = subject.create(80), {}
+    heap = subject.create(80)
+    model: dict[int, bytes] = {}
     for step in range(1500):
         if step % 500 == 499:
             heap.clear()

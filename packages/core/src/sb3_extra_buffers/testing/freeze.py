@@ -1,0 +1,29 @@
+"""Freeze the payloads of a codec, once, when it is new or its format changes on purpose; then commit the file::
+
+python -m sb3_extra_buffers.testing.freeze zstd tests/golden/zstd.json
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from sb3_extra_buffers.testing.golden import write_golden
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m sb3_extra_buffers.testing.freeze",
+        description="Write the payloads that every later version of a codec must be able to read.",
+    )
+    parser.add_argument("codec", help="an installed codec, as in «zstd» or «zstd/-5»")
+    parser.add_argument("file", type=Path, help="the JSON file to write")
+    parser.add_argument("--replace", action="store_true", help="replace the file if it exists: a change of format")
+    args = parser.parse_args()
+    if args.file.exists() and not args.replace:
+        parser.error(f"{args.file} exists; payloads that are frozen are replaced only with --replace")
+    print(f"{write_golden(args.codec, args.file)} payloads of {args.codec} written to {args.file}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""Every error says what it must, survives a pipe and can be caught as the built-in that it resembles."""
+
+import pickle
+
+import pytest
+
+from sb3_extra_buffers import errors
+from sb3_extra_buffers.errors import (
+    CellMismatchError,
+    DeviceError,
+    ExtraBuffersError,
+    HeapFullError,
+    HeapStateError,
+    MissingExtraError,
+    ParameterError,
+    PayloadError,
+    PluginConflictError,
+    PluginLoadError,
+    PluginProtocolError,
+    UnknownPluginError,
+)
+
+EXAMPLES = [
+    (
+        ParameterError("codec 'zstd'", "level", 99, "levels: 1 to 22", "Try 3."),
+        ValueError,
+        ["zstd", "99", "1 to 22", "Try 3"],
+    ),
+    (CellMismatchError("rle", "out", "3 bytes long", "4 bytes"), ValueError, ["rle", "out", "3 bytes", "4 bytes"]),
+    (PayloadError("gzip", 12, "it ends too early", 7), ValueError, ["gzip", "12", "too early", "payload 7"]),
+    (
+        UnknownPluginError("codec", "zst", ("none", "zstd"), "Did you mean 'zstd'?"),
+        LookupError,
+        ["zst", "none, zstd", "mean"],
+    ),
+    (
+        PluginLoadError("codec", "bad", "pkg 1.0", "OSError: no"),
+        ImportError,
+        ["bad", "pkg 1.0", "OSError: no", "Reinstall pkg or"],
+    ),
+    (PluginConflictError("heap", "ring", ("a 1", "b 2")), RuntimeError, ["ring", "a 1", "b 2", "Uninstall"]),
+    (
+        PluginProtocolError("codec", "x", "p 1", "protocol 2", "protocol 1", "Upgrade."),
+        TypeError,
+        ["protocol 2", "Upgrade"],
+    ),
+    (HeapFullError("ring", 10, 5, "More."), MemoryError, ["ring", "10", "5", "More"]),
+    (HeapStateError("ring", "commit", "nothing is reserved"), RuntimeError, ["ring", "commit", "nothing is reserved"]),
+    (
+        MissingExtraError("Plots", "matplotlib", "cli"),
+        ImportError,
+        ["matplotlib", 'pip install "sb3-extra-buffers[cli]"'],
+    ),
+    (DeviceError("cuda:7", "it is absent"), RuntimeError, ["cuda:7", "absent"]),
+]
+IDS = [type(error).__name__ for error, _, _ in EXAMPLES]
+
+
+@pytest.mark.parametrize(("error", "builtin", "words"), EXAMPLES, ids=IDS)
+def test_message_holds_the_facts_and_the_next_step(error, builtin, words):
+    for word in words:
+        assert word in str(error)
+    assert isinstance(error, builtin)
+    assert isinstance(error, ExtraBuffersError)
+
+
+@pytest.mark.parametrize(("error", "builtin", "words"), EXAMPLES, ids=IDS)
+def test_pickling_keeps_type_fields_and_message(error, builtin, words):
+    copy = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(error))))
+    assert type(copy) is type(error)
+    assert vars(copy) == vars(error)
+    assert str(copy) == str(error)
+
+
+def test_every_public_error_is_in_the_drawing_and_in_the_examples():
+    concrete = {name for name in errors.__all__ if not getattr(errors, name).__subclasses__()}
+    assert {type(error).__name__ for error, _, _ in EXAMPLES} == concrete
+    assert all(name in errors.__doc__ for name in errors.__all__)

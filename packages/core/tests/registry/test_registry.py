@@ -1,0 +1,243 @@
+"""Names become plugins lazily, one at a time, and a bad plugin harms nobody else."""
+
+import copy
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from sb3_extra_buffers import codecs, heaps
+from sb3_extra_buffers.codecs import CellSpec, bind
+from sb3_extra_buffers.errors import (
+    PluginConflictError,
+    PluginLoadError,
+    PluginProtocolError,
+    UnknownPluginError,
+)
+from sb3_extra_buffers.testing.processes import run_python
+
+GOOD = """
+    from sb3_extra_buffers.codecs import CodecPlugin, hookimpl
+    from sb3_extra_buffers.codecs.none import NoneCodec
+
+    @hookimpl
+    def sb3_extra_buffers_codec():
+        return CodecPlugin(protocol={protocol}, factory=NoneCodec, summary="A good one")
+"""
+CELL = CellSpec(np.uint8, 4)
+
+
+def expect_others_to_work():
+    for name in ("none", "rle", "gzip"):
+        codec = bind(name, CELL)
+        out = bytearray(4)
+        codec.decode_into(codec.encode(b"abcd"), out)
+        assert out == b"abcd"
+
+
+def test_a_plugin_is_listed_without_being_imported_and_imported_when_bound(install):
+    install("good-dist", "good", "fake_good", GOOD.format(protocol=1))
+    assert "good" in codecs.names()
+    assert "fake_good" not in sys.modules
+    assert bind("good", CELL).spec.name == "good"
+    assert "fake_good" in sys.modules
+
+
+def test_binding_one_plugin_imports_no_other(install):
+    install("good-dist", "good", "fake_good", GOOD.format(protocol=1))
+    install("other-dist", "other", "fake_other", GOOD.format(protocol=1))
+    bind("good", CELL)
+    assert "fake_other" not in sys.modules
+
+
+def test_listing_in_a_fresh_process_imports_no_plugin_and_nothing_heavy():
+    code = """
+import sys
+from sb3_extra_buffers import codecs, heaps
+names = codecs.names() + heaps.names()
+assert {"none", "rle", "gzip", "memory", "ring", "mmap"} <= set(names), names
+plugins = [offer.entry_point.module for registry in (codecs.registry, heaps.registry)
+           for offers in registry.offers().values() for offer in offers]
+heavy = ["torch", "numba", "stable_baselines3", "zstandard", "lz4", "isal"]
+print(*[name for name in plugins + heavy if name in sys.modules])
+"""
+    assert run_python(code).split() == []
+
+
+def test_importing_the_core_prints_and_configures_nothing():
+    code = """
+import logging, threading
+import sb3_extra_buffers.codecs, sb3_extra_buffers.heaps
+assert not logging.getLogger().handlers and threading.active_count() == 1
+"""
+    assert run_python(code) == ""
+
+
+@pytest.mark.parametrize(
+    ("source", "cause"),
+    [
+        ("raise OSError('libfoo.so.3 is missing')", "OSError: libfoo.so.3 is missing"),
+        ("import no_such_module_anywhere", "ModuleNotFoundError: No module named 'no_such_module_anywhere'"),
+        (
+            """
+            from sb3_extra_buffers.codecs import hookimpl
+            @hookimpl
+            def sb3_extra_buffers_codec():
+                raise RuntimeError("the driver is too old")
+            """,
+            "RuntimeError: the driver is too old",
+        ),
+        (
+            """
+            from sb3_extra_buffers.codecs import hookimpl
+            @hookimpl
+            def sb3_extra_buffers_codex():
+                return None
+            """,
+            "unknown hook 'sb3_extra_buffers_codex'",
+        ),
+    ],
+    ids=["raises-on-import", "missing-import", "hook-raises", "misspelt-hook"],
+)
+def test_a_broken_plugin_is_kept_and_raised_with_its_cause_each_time(install, source, cause):
+    install(
+        "bad-dist",
+        "bad",
+        "fake_bad",
+        "counter = globals().get('counter', 0) + 1\n" + source.replace("\n            ", "\n"),
+    )
+    install("good-dist", "good", "fake_good", GOOD.format(protocol=1))
+    for _ in range(3):
+        with pytest.raises(PluginLoadError) as caught:
+            bind("bad", CELL)
+        assert "bad-dist 1.0" in str(caught.value)
+        assert cause in str(caught.value)
+        assert caught.value.__cause__ is not None
+    bind("good", CELL)
+    expect_others_to_work()
+
+
+def test_two_distributions_with_one_name_are_an_error_that_names_both_only_if_it_is_used(install):
+    install("first-dist", "twin", "fake_first", GOOD.format(protocol=1))
+    install("second-dist", "twin", "fake_second", GOOD.format(protocol=1), version="2.5")
+    assert codecs.names().count("twin") == 1
+    expect_others_to_work()
+    with pytest.raises(PluginConflictError, match=r"first-dist 1\.0 and by second-dist 2\.5"):
+        bind("twin", CELL)
+    assert not {"fake_first", "fake_second"} & set(sys.modules)
+
+
+def test_a_plugin_may_not_take_the_name_of_a_built_in(install):
+    install("thief-dist", "rle", "fake_thief", GOOD.format(protocol=1))
+    with pytest.raises(PluginConflictError, match=r"sb3-extra-buffers .* and by thief-dist 1\.0"):
+        bind("rle", CELL)
+
+
+@pytest.mark.parametrize(("protocol", "older"), [(0, "odd-dist"), (2, "sb3-extra-buffers")])
+def test_another_protocol_number_is_refused_and_says_what_to_upgrade(install, protocol, older):
+    install("odd-dist", "odd", "fake_odd", GOOD.format(protocol=protocol))
+    with pytest.raises(PluginProtocolError, match=rf"protocol {protocol}, expected protocol 1.*--upgrade {older}$"):
+        bind("odd", CELL)
+    expect_others_to_work()
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [("", "0 plugins"), ("@hookimpl\ndef sb3_extra_buffers_codec():\n    return 42", "an object of type int")],
+)
+def test_a_module_that_hands_over_no_plugin_is_refused(install, body, found):
+    install("odd-dist", "odd", "fake_odd", "from sb3_extra_buffers.codecs import hookimpl\n" + body)
+    with pytest.raises(PluginProtocolError, match=f"odd-dist 1.0 offers {found}"):
+        bind("odd", CELL)
+
+
+def test_a_factory_that_returns_no_codec_is_refused(install):
+    source = GOOD.format(protocol=1).replace("factory=NoneCodec", "factory=lambda spec, cell: object()")
+    install("odd-dist", "odd", "fake_odd", source)
+    with pytest.raises(PluginProtocolError, match="a object without cell, decode_into"):
+        bind("odd", CELL)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("gzp", "Did you mean 'gzip'\\?$"),
+        ("entirely-else", "doctor"),
+        ("lz4-framed", "Did you mean 'lz4-frame'"),
+        ("lz4-frame5", "slash: lz4-frame/5$"),
+        ("lz4-frame-5", "slash: lz4-frame/-5$"),
+    ],
+)
+def test_an_unknown_name_gets_the_nearest_one_and_the_installed_ones(name, hint):
+    with pytest.raises(UnknownPluginError, match=rf"named '{name}'. Installed: .*gzip, .*none, rle.*{hint}"):
+        bind(name, CELL)
+
+
+@pytest.mark.parametrize(
+    ("name", "extra"), [("zstd", "zstd"), ("lz4-block", "lz4"), ("igzip", "isal"), ("rle-jit", "numba")]
+)
+def test_a_known_codec_that_is_not_installed_gets_the_command_that_installs_it(name, extra, monkeypatch):
+    installed = {key: offers for key, offers in codecs.registry.offers().items() if key != name}
+    monkeypatch.setattr(codecs.registry, "_offers", installed)
+    monkeypatch.setattr(codecs.registry, "_loaded", {})
+    monkeypatch.setattr(codecs.registry, "_failed", {})
+    with pytest.raises(UnknownPluginError, match=rf'Run: pip install "sb3-extra-buffers\[{extra}\]"$'):
+        bind(name, CELL)
+
+
+def test_refresh_finds_what_was_installed_since_and_tries_broken_ones_again(install, site):
+    install("late-dist", "late", "fake_late", "raise OSError('not yet')")
+    with pytest.raises(PluginLoadError):
+        bind("late", CELL)
+    (site / "fake_late.py").write_text(
+        "\n".join(line[4:] for line in GOOD.format(protocol=1).splitlines()) + "\n# longer\n"
+    )
+    with pytest.raises(PluginLoadError):
+        bind("late", CELL)
+    codecs.registry.refresh()
+    assert bind("late", CELL).spec.name == "late"
+
+
+def test_a_heap_plugin_takes_the_same_road(install):
+    source = """
+        from sb3_extra_buffers.heaps import HeapPlugin, hookimpl
+        from sb3_extra_buffers.heaps.memory import MemoryHeap
+
+        @hookimpl
+        def sb3_extra_buffers_heap():
+            return HeapPlugin(protocol=1, factory=MemoryHeap, summary="A heap")
+    """
+    install("heap-dist", "attic", "fake_attic", source, group="heaps")
+    assert "attic" in heaps.names()
+    assert "attic" not in codecs.names()
+    assert heaps.create("attic", 3).cells == 3
+
+
+def test_many_threads_load_a_plugin_once(install):
+    source = "import time\ntime.sleep(0.05)\n" + "\n".join(line[4:] for line in GOOD.format(protocol=1).splitlines())
+    install("slow-dist", "slow", "fake_slow", source)
+    loaded, barrier = [], threading.Barrier(8)
+
+    def load():
+        barrier.wait()
+        loaded.append(codecs.registry.load("slow"))
+
+    threads = [threading.Thread(target=load) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(loaded) == 8
+    assert all(plugin is loaded[0] for plugin in loaded)
+
+
+def test_a_kept_failure_does_not_collect_tracebacks(install):
+    install("bad-dist", "bad", "fake_bad", "raise OSError('no')")
+    caught = []
+    for _ in range(2):
+        with pytest.raises(PluginLoadError) as info:
+            bind("bad", CELL)
+        caught.append(info.value)
+    assert caught[0] is not caught[1]
+    assert str(copy.copy(caught[0])) == str(caught[1])
