@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from sb3_extra_buffers.errors import MissingExtraError, ParameterError
 
 SCREEN = 84

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from statistics import median
 
 from rich import box
 from rich.table import Table
@@ -23,24 +24,24 @@ _VARIANTS = {
 }
 _NOTHING = "\N{EN DASH}"
 _CAPTION = (
-    "Median microseconds per cell, in calls of 1, 32 or 256 cells; 256x2: on two threads; bare: the library alone, its "
-    "result dropped.\nto bare: decoding 256 cells on one or two threads, divided by bare."
+    "Median microseconds per cell, in calls of 1, 32 or 256 cells; 256x2: on two threads.\n"
+    "bare: the library alone, its result dropped; to bare: decoding 256 cells on one or two threads, divided by bare."
 )
 
 
-def codec_table(title: str, copy_microseconds: float, figures: Iterable[CodecFigures]) -> Table:
+def codec_table(title: str, figures: Sequence[CodecFigures]) -> Table:
     """One row per codec, under the row of a plain copy.
 
     :param title: what was encoded
-    :param copy_microseconds: the cost of copying a cell
-    :param figures: in the order of the rows
+    :param figures: in the order of the rows, at least one
     """
     table = Table(title=title, caption=_CAPTION, box=box.SIMPLE_HEAD, pad_edge=False)
     table.title_justify = table.caption_justify = "left"
     table.add_column("\ncodec", no_wrap=True)
     for heading in ("\nratio", *_VARIANTS.values(), "to bare\n1", "to bare\n2"):
         table.add_column(heading, justify="right", no_wrap=True)
-    copy = {"decode_256_threads_1": copy_microseconds}
+    # The copy took turns with each codec; between the codecs, the machine may have changed its pace.
+    copy = {"decode_256_threads_1": median(codec.microseconds["memcpy"] for codec in figures)}
     table.add_row("memcpy", _NOTHING, *(_cost(copy.get(name)) for name in _VARIANTS), _NOTHING, _NOTHING)
     for codec in figures:
         costs = (_cost(codec.microseconds.get(name)) for name in _VARIANTS)

@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from rich.progress import Progress
-from sb3_extra_buffers import codecs
-from sb3_extra_buffers.errors import ExtraBuffersError
-from sb3_extra_buffers.views import Bytes
 
 from benchmarks.atari import stacked_frames
-from benchmarks.codec_measure import CELLS, measure_codec, measure_copy
+from benchmarks.codec_measure import CELLS, CodecFigures, measure_codec
 from benchmarks.codec_tables import codec_table
 from benchmarks.console import counted, progress_bar, table_console
 from benchmarks.machine import machine_info
 from benchmarks.shorthand import shorthand
+from sb3_extra_buffers import codecs
+from sb3_extra_buffers.errors import ExtraBuffersError
+from sb3_extra_buffers.views import Bytes
 
-# gzip at its default level 9 takes minutes to encode; level 1 shows the same decoder.
+# gzip at its default level 9 takes some 2 ms per cell to encode, and with that minutes over all rounds.
 DEFAULT_CODECS = (
     *("none", "rle", "rle-jit", "gzip/1", "igzip/0", "igzip/1"),
     *("lz4-frame/0", "lz4-block/0", "lz4-block/9", "zstd/-5", "zstd/1", "zstd/3"),
@@ -43,20 +43,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         cell = codecs.CellSpec(np.uint8, 84 * 84 * 4)
         bound = [codecs.bind(spec, cell) for spec in specs]
         if missing:
-            console.print(f"Skipped, because not installed: {', '.join(missing)}", highlight=False)
-        results = []
+            console.print(f"Skipped, because not installed: {', '.join(missing)}", highlight=False, markup=False)
+        results: list[dict[str, Any]] = []
         with progress_bar() as progress:
             for game in games:
                 with counted(progress, f"Playing {game}", frames) as report:
                     observations = stacked_frames(game, frames, progress=report)
                 for order in orders:
-                    result = _measure(bound, _rows(observations, order), rounds, f"{game} {order}", progress)
-                    results.append({"game": game, "order": order, **result})
+                    figures = _measure(bound, _rows(observations, order), rounds, f"{game} {order}", progress)
+                    results.append({"game": game, "order": order, "figures": figures})
     except ExtraBuffersError as error:
         sys.exit(f"error: {error}")
     for result in results:
         title = f"{result['game']}, memory order {result['order'].upper()}, cells of {cell.nbytes:,} bytes"
-        console.print(codec_table(title, result["memcpy"], result["figures"]))
+        console.print(codec_table(title, result["figures"]))
     if options.json is not None:
         settings = {"rounds": rounds, "frames": frames, "cells_per_call": CELLS, "skipped": missing}
         tables = [{**result, "figures": [one.to_json() for one in result["figures"]]} for result in results]
@@ -107,16 +107,15 @@ def _rows(observations: NDArray[np.uint8], order: str) -> Bytes:
     return observations.reshape(len(observations), -1)
 
 
-def _measure(bound: list[codecs.Codec], rows: Bytes, rounds: int, label: str, progress: Progress) -> dict[str, Any]:
+def _measure(bound: list[codecs.Codec], rows: Bytes, rounds: int, label: str, progress: Progress) -> list[CodecFigures]:
     picks = np.random.default_rng(0).integers(len(rows), size=CELLS)
     task, figures = progress.add_task(label, total=len(bound)), []
-    copy = measure_copy(rows, picks, rounds)
     for codec in bound:
         progress.update(task, description=f"{label} {shorthand(codec.spec)}", refresh=True)
         figures.append(measure_codec(codec, rows, picks, rounds))
         progress.update(task, advance=1, refresh=True)
     progress.remove_task(task)
-    return {"memcpy": copy, "figures": figures}
+    return figures
 
 
 if __name__ == "__main__":

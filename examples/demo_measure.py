@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
-from sb3_extra_buffers import codecs, heaps
-from sb3_extra_buffers.views import Bytes, Indices
 
 from benchmarks.resident import resident_nbytes
 from benchmarks.shorthand import shorthand
+from sb3_extra_buffers import codecs, heaps
+from sb3_extra_buffers.views import Bytes, Indices
 
 _ENVIRONMENTS = 8  # observations arrive in rows of this many, as from the eight environments usual for Atari
 _SAMPLE = 256

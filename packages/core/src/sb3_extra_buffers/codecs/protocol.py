@@ -40,7 +40,7 @@ class Codec(Protocol):
         """Whether a payload that was cut, extended or altered is certain to raise rather than give a wrong cell."""
 
     def encode(self, cell: Buffer, /) -> Buffer:
-        """Return the payload of a cell. The input is neither changed nor kept.
+        """Return the payload of a cell: at least one byte. The input is neither changed nor kept.
 
         :param cell: exactly ``self.cell.nbytes`` bytes
         """

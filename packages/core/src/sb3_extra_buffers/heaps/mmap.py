@@ -6,6 +6,7 @@ import mmap
 import os
 import shutil
 import tempfile
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,7 @@ class MmapHeap(RingHeap):
     def _allocate(self) -> Bytes:
         # Open as long as the heap lives, so no «with».
         self._file = tempfile.TemporaryFile(dir=self._folder, prefix="sb3-extra-buffers-", buffering=0)  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
         try:
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(self._file.fileno(), 0, self._capacity)

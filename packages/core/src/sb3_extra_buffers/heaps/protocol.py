@@ -64,7 +64,7 @@ class Heap(ByteSource, Protocol):
     def commit(self, lengths: Indices, /) -> None:
         """Give the reserved cells the payloads that were written into the reserved memory, one behind the other.
 
-        :param lengths: the size of each payload, in the order of the reserved cells
+        :param lengths: the size of each payload, at least 1, in the order of the reserved cells
         :raise HeapFullError: if they can not all fit; the cells then keep what they had
         """
 

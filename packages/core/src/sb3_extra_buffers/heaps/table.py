@@ -87,7 +87,7 @@ class TableHeap(ABC):
                 self.label,
                 f"commit payloads of {sizes} bytes",
                 f"{len(cells)} cells and {room} bytes are reserved",
-                "Lengths must be one per cell, not negative, and fit the reservation; it is still open.",
+                "Lengths must be one per cell, at least 1, and fit the reservation; it is still open.",
             )
         self._reserved = None
         if sizes:
@@ -170,7 +170,7 @@ class TableHeap(ABC):
 
 
 def _plausible(sizes: list[int], room: int) -> bool:
-    return not sizes or (min(sizes) >= 0 and max(sizes) <= _MAX_PAYLOAD and sum(sizes) <= room)
+    return not sizes or (min(sizes) >= 1 and max(sizes) <= _MAX_PAYLOAD and sum(sizes) <= room)
 
 
 def _restore(kind: type[TableHeap], parameters: dict[str, Any], snapshot: dict[str, Any]) -> TableHeap:

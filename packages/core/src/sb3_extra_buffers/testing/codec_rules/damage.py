@@ -82,11 +82,12 @@ def damage_detected(subject: CodecSubject) -> None:
                 )
 
 
-@CODEC_RULES.rule("cut-refused", "A payload cut to nothing is refused.")
-def cut_refused(subject: CodecSubject) -> None:
+@CODEC_RULES.rule("never-empty", "A payload has at least one byte, and an empty one is refused.")
+def never_empty(subject: CodecSubject) -> None:
     for dtype, count in _CELLS:
         codec = subject.bind(dtype, count)
         for kind in _KINDS:
+            expect(len(as_bytes(codec.encode(sample(codec, kind)))), f"{codec.cell} of {kind} has an empty payload")
             expect(_attack(codec, kind, "emptied", b"") is None, f"an empty payload decoded to {codec.cell}")
 
 

@@ -81,7 +81,7 @@ def evicting_workload(subject: HeapSubject) -> None:
     age: dict[int, int] = {}
     for step in range(3000):
         cells = random.permutation(60)[: random.integers(1, 6)].tolist()
-        row = {cell: payload(cell, step, int(random.integers(0, 700))) for cell in cells}
+        row = {cell: payload(cell, step, int(random.integers(1, 700))) for cell in cells}
         put(heap, list(row), list(row.values()))
         written.update(row)
         age.update(dict.fromkeys(row, step))

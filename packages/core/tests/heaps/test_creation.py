@@ -1,0 +1,32 @@
+"""Heaps are made by name, and a request that makes no sense is refused before anything is allocated."""
+
+import pytest
+
+from sb3_extra_buffers.errors import ParameterError, UnknownPluginError
+from sb3_extra_buffers.heaps import Heap, create, names
+
+
+def test_the_built_in_heaps_are_listed_and_made():
+    assert {"memory", "mmap", "ring"} <= set(names())
+    for name, parameters in (("memory", {}), ("ring", {"capacity": 100}), ("mmap", {"capacity": 100})):
+        assert isinstance(create(name, 5, **parameters), Heap)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "message"),
+    [
+        ("ring", {}, "heap 'ring': capacity=None is not allowed; it must be given"),
+        ("memory", {"capacity": 5}, "heap 'memory': capacity=5 is not allowed; it takes no parameters"),
+        ("ring", {"capacity": 5, "folder": "x"}, "folder='x' is not allowed; known parameters: capacity"),
+        ("ring", {"capacity": 0}, "capacity=0"),
+        ("mmap", {"capacity": -5}, "capacity=-5"),
+    ],
+)
+def test_parameters_that_are_missing_unknown_or_out_of_range_are_refused(name, parameters, message):
+    with pytest.raises(ParameterError, match=message):
+        create(name, 5, **parameters)
+
+
+def test_an_unknown_heap_gets_the_nearest_name():
+    with pytest.raises(UnknownPluginError, match=r"There is no heap named 'rign'.*Did you mean 'ring'"):
+        create("rign", 5)

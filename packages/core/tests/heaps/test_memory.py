@@ -1,0 +1,104 @@
+"""The memory heap grows without copying, reuses what empties and gives the rest back."""
+
+import gc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sb3_extra_buffers.errors import HeapFullError
+from sb3_extra_buffers.heaps import create
+from sb3_extra_buffers.heaps.anonymous import allocate
+from sb3_extra_buffers.testing.heap_subject import payload, put
+from sb3_extra_buffers.testing.processes import in_forked_child, run_python
+
+MIB = 1 << 20
+
+
+def fill(heap, cells, length, version=0):
+    for cell in cells:
+        put(heap, [cell], [payload(cell, version, 64) * (length // 64)])
+
+
+def test_growing_moves_nothing():
+    heap = create("memory", 300)
+    fill(heap, range(10), 64_000)
+    starts, lengths = heap.locate(np.arange(10))
+    before = heap.addresses(starts, lengths)
+    fill(heap, range(10, 300), 64_000)
+    assert heap.capacity > 16 * MIB
+    assert (heap.addresses(*heap.locate(np.arange(10))) == before).all()
+
+
+def test_a_payload_larger_than_any_segment_gets_one_of_its_own():
+    heap = create("memory", 3)
+    put(heap, [0, 1, 2], [b"a" * 10, b"b" * (5 * MIB), b"c" * 10])
+    starts, lengths = heap.locate(np.arange(3))
+    assert [bytes(heap.view(s, n))[:1] * 2 for s, n in zip(starts.tolist(), lengths.tolist())] == [b"aa", b"bb", b"cc"]
+    assert lengths.tolist() == [10, 5 * MIB, 10]
+
+
+def test_overhead_stays_within_a_few_per_cent_while_cells_are_overwritten_in_turn():
+    heap = create("memory", 4000)
+    for lap in range(4):
+        fill(heap, range(4000), 6400, lap)
+    assert heap.capacity < 1.12 * heap.live
+    assert heap.nbytes < 1.14 * heap.live
+
+
+def test_segments_shrink_with_what_is_stored():
+    heap = create("memory", 1000)
+    fill(heap, range(1000), 64_000)
+    assert heap.capacity > 60 * MIB
+    fill(heap, range(1000), 64, version=1)
+    assert heap.capacity < 8 * MIB
+    assert heap.live == 64_000
+
+
+def test_clearing_keeps_memory_for_the_next_rollout():
+    heap = create("memory", 100)
+    fill(heap, range(100), 64_000)
+    capacity = heap.capacity
+    for _ in range(3):
+        heap.clear()
+        fill(heap, range(100), 64_000)
+    assert heap.capacity == capacity
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="resident memory is read from /proc")
+def test_deleting_a_heap_returns_its_memory_to_the_system():
+    code = """
+import numpy as np
+from sb3_extra_buffers.heaps import create
+def resident():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon")) // 1024
+before = resident()
+heap = create("memory", 2000)
+for cell in range(2000):
+    heap.reserve(np.array([cell]), 40_000)[:] = 1
+    heap.commit(np.array([40_000]))
+full = resident()
+del heap
+print(before, full, resident())
+"""
+    before, full, after = map(int, run_python(code).split())
+    assert 76 <= full - before <= 90  # 80 MB were stored
+    assert after - before <= 4
+
+
+def test_memory_that_the_system_refuses_is_a_clear_error_and_the_heap_goes_on():
+    with pytest.raises(HeapFullError, match="The operating system refused the memory"):
+        allocate("memory", 1 << 60)
+    heap = create("memory", 3)
+    put(heap, [0], [b"zero"])
+    assert bytes(heap.view(*(part.item() for part in heap.locate(np.array([0]))))) == b"zero"
+
+
+@pytest.mark.parametrize(("name", "parameters"), [("memory", {}), ("ring", {"capacity": MIB})])
+def test_a_forked_child_writes_to_its_own_copy(name, parameters):
+    heap = create(name, 10, **parameters)
+    put(heap, [0], [b"parent"])
+    position = tuple(part.item() for part in heap.locate(np.array([0])))
+    in_forked_child(lambda: heap.clear() or fill(heap, range(10), 6400))
+    assert bytes(heap.view(*position)) == b"parent"
+    gc.collect()
