@@ -9,7 +9,7 @@ import numpy as np
 from sb3_extra_buffers.codecs import CellSpec, CodecPlugin, CodecSpec, bind, hookimpl
 from sb3_extra_buffers.codecs.rle import end_dtype
 from sb3_extra_buffers.errors import PayloadError
-from sb3_extra_buffers.views import Buffer, Bytes, ByteSource, FlatBytes, Indices, view_bytes
+from sb3_extra_buffers.views import Buffer, Bytes, ByteSource, Indices, view_bytes
 from sb3_extra_buffers_codec_rle_numba.kernels import decode_rows, encode_rows
 
 
@@ -39,12 +39,9 @@ class RleJitCodec:
     def decode_into(self, payload: Buffer, out: Buffer, /) -> None:
         target = view_bytes(self.spec.name, "out", out, self.cell.nbytes, writable=True)
         source = np.frombuffer(view_bytes(self.spec.name, "payload", payload), np.uint8)
-        rows = np.frombuffer(target, np.uint8)[np.newaxis]
-        try:
-            self.decode_batch(FlatBytes(source), np.zeros(1, np.int64), np.array([len(source)]), rows)
-        except PayloadError as error:
-            error.index = None
-            raise
+        address, length = np.array([source.ctypes.data], np.uint64), np.array([len(source)], np.int64)
+        if decode_rows(address, length, self._item, self._width, np.frombuffer(target, np.uint8)[np.newaxis]) >= 0:
+            raise self._damaged(len(source))
 
     def encode_batch(self, rows: Bytes, out: Bytes, /) -> Indices:
         lengths = np.empty(len(rows), np.int64)
@@ -52,10 +49,13 @@ class RleJitCodec:
         return lengths
 
     def decode_batch(self, source: ByteSource, starts: Indices, lengths: Indices, out: Bytes, /) -> None:
-        damaged = decode_rows(source.addresses(starts, lengths), lengths, self._item, self._width, out)
-        if damaged >= 0:
-            problem = f"its runs do not add up to {self.cell.count} elements"
-            raise PayloadError(self.spec.name, int(lengths[damaged]), problem, int(damaged))
+        index = decode_rows(source.addresses(starts, lengths), lengths, self._item, self._width, out)
+        if index >= 0:
+            raise self._damaged(int(lengths[index]), int(index))
+
+    def _damaged(self, nbytes: int, index: int | None = None) -> PayloadError:
+        problem = f"its runs do not add up to {self.cell.count} elements"
+        return PayloadError(self.spec.name, nbytes, problem, index)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return bind, (self.spec, self.cell)

@@ -78,6 +78,7 @@ def test_it_cannot_be_changed_and_does_not_keep_the_callers_dictionary():
 
 def test_text_repr_and_comparison():
     assert str(CodecSpec("zstd", {"level": -5, "checksum": True})) == "zstd/-5(checksum=True)"
+    assert str(CodecSpec("zstd", {"level": 3, "checksum": False})) == "zstd/3"
     assert eval(repr(CodecSpec("zstd", {"level": -5}))) == CodecSpec("zstd", {"level": -5})
     assert CodecSpec("zstd") != "zstd"
 

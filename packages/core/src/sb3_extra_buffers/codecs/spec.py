@@ -54,8 +54,12 @@ class CodecSpec:
         return f"CodecSpec({self.name!r}, {dict(self.params)!r})"
 
     def __str__(self) -> str:
-        """The shorthand, where the level says it all; otherwise the name with its parameters in brackets."""
-        rest = ", ".join(f"{key}={value}" for key, value in sorted(self.params.items()) if key != "level")
+        """The shorthand, where the level says it all; otherwise with the other parameters in brackets.
+
+        A flag that is not set is not mentioned: a bound ``zstd/3`` reads as it was typed.
+        """
+        named = ((key, value) for key, value in sorted(self.params.items()) if key != "level" and value is not False)
+        rest = ", ".join(f"{key}={value}" for key, value in named)
         level = self.params.get("level")
         return self.name + (f"/{level}" if level is not None else "") + (f"({rest})" if rest else "")
 

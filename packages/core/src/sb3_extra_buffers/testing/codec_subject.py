@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,12 +36,17 @@ class CodecSubject:
     frozen_encoding: bool = False
 
     @classmethod
-    def installed(cls, codec: str, **options: Any) -> CodecSubject:
-        """The codec that is registered under a name (a shorthand such as ``"zstd-5"`` sets its level)."""
+    def installed(cls, codec: str, params: Mapping[str, Scalar] | None = None, **options: Any) -> CodecSubject:
+        """The codec that is registered under a name.
+
+        :param codec: its name, or a shorthand such as ``"zstd-5"``, which sets its level
+        :param params: further parameters to test it with
+        :param options: ``golden`` and ``frozen_encoding``
+        """
         spec = parse(codec)
         plugin = registry.load(spec.name)
         module = registry.offers()[spec.name][0].entry_point.module
-        return cls(spec.name, plugin, dict(spec.params), module, **options)
+        return cls(spec.name, plugin, {**spec.params, **(params or {})}, module, **options)
 
     def bind(self, dtype: Any = np.uint8, count: int = 1000, **params: Scalar) -> Codec:
         """Bind it to a cell."""

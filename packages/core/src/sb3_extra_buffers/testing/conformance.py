@@ -44,17 +44,19 @@ class CodecConformance(_Conformance):
             codec = "bz2"
             golden = Path(__file__).parent / "golden" / "bz2.json"
 
-    Set ``frozen_encoding`` if equal cells must give the frozen payloads in every version.
+    ``params`` sets parameters besides the level. ``frozen_encoding`` says that equal cells must give the frozen payloads
+    in every version.
     """
 
     codec: ClassVar[str]
+    params: ClassVar[dict[str, Scalar]] = {}
     golden: ClassVar[Path | None] = None
     frozen_encoding: ClassVar[bool] = False
 
     @pytest.mark.parametrize("rule", CODEC_RULES, ids=lambda rule: rule.id)
     def test_rule(self, rule: Rule[CodecSubject]) -> None:
         options = {"golden": self.golden, "frozen_encoding": self.frozen_encoding}
-        self._verify(rule, CodecSubject.installed(self.codec, **options))
+        self._verify(rule, CodecSubject.installed(self.codec, self.params, **options))
 
 
 class HeapConformance(_Conformance):

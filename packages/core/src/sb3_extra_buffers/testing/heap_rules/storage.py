@@ -70,7 +70,7 @@ def random_workload(subject: HeapSubject) -> None:
     heap = subject.create(80)
     model: dict[int, bytes] = {}
     for step in range(1500):
-        if step % 500 == 499:
+        if step % 500 == 250:
             heap.clear()
             model.clear()
         if random.random() < 0.5:
