@@ -44,8 +44,8 @@ class CodecConformance(_Conformance):
             codec = "bz2"
             golden = Path(__file__).parent / "golden" / "bz2.json"
 
-    ``params`` sets parameters besides the level. ``frozen_encoding`` says that equal cells must give the frozen payloads
-    in every version.
+    ``params`` sets parameters besides the level. ``frozen_encoding`` says that equal cells must give the frozen
+    payloads in every version.
     """
 
     codec: ClassVar[str]

@@ -1,0 +1,49 @@
+"""One combination of codecs: what was asked for is there and works with every heap, the rest is explained."""
+
+import os
+
+import numpy as np
+import pytest
+
+from sb3_extra_buffers import codecs
+from sb3_extra_buffers.codecs import CellSpec, bind, decode_batch, encode_batch
+from sb3_extra_buffers.doctor import examine
+from sb3_extra_buffers.errors import UnknownPluginError
+from sb3_extra_buffers.heaps import create
+
+BUILT_IN = ["gzip", "none", "rle"]
+EXPECTED = sorted([*BUILT_IN, *os.environ["EXPECTED_CODECS"].split()])
+OURS = sorted([*BUILT_IN, "igzip", "lz4-block", "lz4-frame", "rle-jit", "zstd"])
+HEAPS = {"memory": {}, "ring": {"capacity": 1 << 22}, "mmap": {"capacity": 1 << 22}}
+
+
+def test_exactly_what_was_asked_for_is_listed_and_healthy():
+    assert list(codecs.names()) == EXPECTED
+    assert examine().healthy
+
+
+@pytest.mark.parametrize("heap", HEAPS)
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_batch_goes_through_a_heap_and_comes_back(name, heap):
+    random = np.random.default_rng(0)
+    frames = np.repeat(random.integers(0, 4, (40, 84, 21), np.uint8) * 60, 4, axis=2).reshape(40, -1)
+    frames[7] = random.integers(0, 256, frames.shape[1], np.uint8)
+    codec = bind(name, CellSpec(np.uint8, frames.shape[1]))
+    store = create(heap, 40, **HEAPS[heap])
+    for start in range(0, 40, 8):
+        cells = np.arange(start, start + 8)
+        store.commit(encode_batch(codec, frames[cells], store.reserve(cells, 8 * codec.max_encoded_nbytes)))
+    order = random.integers(0, 40, 64)
+    out = np.empty((64, frames.shape[1]), np.uint8)
+    decode_batch(codec, store, *store.locate(order), out)
+    assert (out == frames[order]).all()
+    assert store.live < frames.nbytes or name == "none"
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_what_was_not_asked_for_is_explained(name):
+    if name in EXPECTED:
+        assert bind(name, CellSpec(np.uint8, 10)).spec.name == name
+        return
+    with pytest.raises(UnknownPluginError, match=f"{name}' is not installed. Run: pip install"):
+        bind(name, CellSpec(np.uint8, 10))

@@ -1,0 +1,49 @@
+"""The core with no plugin and no extra."""
+
+import importlib.util
+from importlib.metadata import distributions
+
+import numpy as np
+import pytest
+
+from sb3_extra_buffers import codecs, heaps
+from sb3_extra_buffers.codecs import CellSpec, bind
+from sb3_extra_buffers.doctor import examine
+from sb3_extra_buffers.errors import UnknownPluginError
+
+CELL = CellSpec(np.uint8, 100)
+
+
+def test_no_plugin_and_nothing_heavy_is_installed():
+    installed = {distribution.name.lower() for distribution in distributions()}
+    assert not [name for name in installed if name.startswith("sb3-extra-buffers-")]
+    for module in ("torch", "stable_baselines3", "numba", "zstandard", "lz4", "isal", "gymnasium"):
+        assert importlib.util.find_spec(module) is None, module
+
+
+def test_it_lists_and_binds_its_own():
+    assert codecs.names() == ("gzip", "none", "rle")
+    assert heaps.names() == ("memory", "mmap", "ring")
+    for name in codecs.names():
+        codec, out = bind(name, CELL), bytearray(100)
+        codec.decode_into(codec.encode(bytes(range(100))), out)
+        assert out == bytes(range(100))
+    assert examine().healthy
+
+
+@pytest.mark.parametrize(
+    ("asked", "extra"),
+    [
+        ("zstd-3", "zstd"),
+        ("lz4-frame/1", "lz4"),
+        ("lz4-block", "lz4"),
+        ("igzip1", "isal"),
+        ("rle-jit", "numba"),
+        ("zst", "zstd"),
+    ],
+)
+def test_it_says_how_to_get_the_rest(asked, extra):
+    with pytest.raises(
+        UnknownPluginError, match=rf'Installed: gzip, none, rle\..*pip install "sb3-extra-buffers\[{extra}\]"'
+    ):
+        bind(asked, CELL)

@@ -1,0 +1,57 @@
+"""What the documents say is what the code does."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from sb3_extra_buffers.testing import CODEC_RULES, HEAP_RULES
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("packages/*/README.md")),
+    ROOT / "examples/plugin-template/README.md",
+]
+
+
+def table(page, marker):
+    text = (ROOT / "docs" / page).read_text()
+    rows = text.split(f"<!-- {marker}:begin -->")[1].split(f"<!-- {marker}:end -->")[0].strip().splitlines()[2:]
+    return [tuple(cell.strip().strip("`") for cell in row.strip("|").split("|")) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("page", "marker", "rules"),
+    [("write-a-codec.md", "codec-rules", CODEC_RULES), ("write-a-heap.md", "heap-rules", HEAP_RULES)],
+    ids=["codecs", "heaps"],
+)
+def test_the_tables_of_rules_are_the_rules(page, marker, rules):
+    assert table(page, marker) == [(rule.id, rule.sentence) for rule in rules]
+
+
+def test_ci_runs_the_command_that_the_readme_prints():
+    command = "python -m pip install -c constraints.txt nox && python -m nox"
+    assert f"\n{command}\n" in (ROOT / "README.md").read_text()
+    assert f"\n{command}\n" in (ROOT / ".ci" / "run").read_text()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_to_files_lead_somewhere(document):
+    targets = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", document.read_text())
+    missing = [target for target in targets if not (document.parent / target).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_python_blocks_run_as_printed(document, tmp_path, monkeypatch):
+    blocks = re.findall(r"^```python\n(.*?)^```", document.read_text(), re.DOTALL | re.MULTILINE)
+    if not blocks:
+        pytest.skip("no Python in this document")
+    monkeypatch.chdir(tmp_path)
+    scope = {"__name__": "__main__"}
+    for block in blocks:  # one after the other, in one scope, as a reader would paste them
+        exec(compile(block, str(document), "exec"), scope)
