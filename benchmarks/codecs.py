@@ -18,7 +18,6 @@ from benchmarks.codec_measure import CELLS, CodecFigures, measure_codec
 from benchmarks.codec_tables import codec_table
 from benchmarks.console import counted, progress_bar, table_console
 from benchmarks.machine import machine_info
-from benchmarks.shorthand import shorthand
 from sb3_extra_buffers import codecs
 from sb3_extra_buffers.errors import ExtraBuffersError
 from sb3_extra_buffers.views import Bytes
@@ -111,7 +110,7 @@ def _measure(bound: list[codecs.Codec], rows: Bytes, rounds: int, label: str, pr
     picks = np.random.default_rng(0).integers(len(rows), size=CELLS)
     task, figures = progress.add_task(label, total=len(bound)), []
     for codec in bound:
-        progress.update(task, description=f"{label} {shorthand(codec.spec)}", refresh=True)
+        progress.update(task, description=f"{label} {codec.spec}", refresh=True)
         figures.append(measure_codec(codec, rows, picks, rounds))
         progress.update(task, advance=1, refresh=True)
     progress.remove_task(task)

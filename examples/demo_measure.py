@@ -9,7 +9,6 @@ from time import perf_counter
 import numpy as np
 
 from benchmarks.resident import resident_nbytes
-from benchmarks.shorthand import shorthand
 from sb3_extra_buffers import codecs, heaps
 from sb3_extra_buffers.views import Bytes, Indices
 
@@ -85,7 +84,7 @@ def cost_of_codec(path: str, text: str) -> Cost:
 
     encode_seconds = _store_all(path, store)
     resident = resident_nbytes() - before
-    return Cost(shorthand(codec.spec), resident, heap.live, index, encode_seconds, _read_all(path, read))
+    return Cost(str(codec.spec), resident, heap.live, index, encode_seconds, _read_all(path, read))
 
 
 def _open(path: str) -> Bytes:

@@ -70,7 +70,7 @@ def test_it_cannot_be_changed_and_does_not_keep_the_callers_dictionary():
     spec = CodecSpec("zstd", params)
     params["level"] = 9
     assert spec.params == {"level": 3}
-    with pytest.raises(AttributeError, match="immutable"):
+    with pytest.raises(AttributeError):
         spec.name = "lz4"
     with pytest.raises(TypeError):
         spec.params["level"] = 4

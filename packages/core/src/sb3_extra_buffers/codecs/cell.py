@@ -2,49 +2,68 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from sb3_extra_buffers.errors import ParameterError
 
 _KINDS = "biuf"
 
 
-@dataclass(frozen=True)
 class CellSpec:
-    """What one cell holds. A codec is bound to it before use and sees cells of this size only.
+    """What one cell holds; immutable, hashable, picklable. A codec is bound to it and sees cells of this size only.
 
     :param dtype: any bool, integer or float dtype, in any byte order
     :param count: how many elements, at least 1 (there is nothing to encode in an empty cell)
     """
 
-    dtype: np.dtype[Any]
-    count: int
+    __slots__ = ("_count", "_dtype")
 
-    def __init__(self, dtype: Any, count: int) -> None:
-        dtype = np.dtype(dtype)
-        if dtype.kind not in _KINDS or dtype.subdtype is not None:
+    def __init__(self, dtype: DTypeLike, count: int) -> None:
+        self._dtype: np.dtype[Any] = np.dtype(dtype)
+        if self._dtype.kind not in _KINDS or self._dtype.subdtype is not None:
             raise ParameterError("CellSpec", "dtype", dtype, "it must be a plain bool, integer or float dtype")
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
             raise ParameterError("CellSpec", "count", count, "it must be an integer of at least 1")
-        object.__setattr__(self, "dtype", dtype)
-        object.__setattr__(self, "count", int(count))
+        self._count = int(count)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of each element."""
+        return self._dtype
+
+    @property
+    def count(self) -> int:
+        """How many elements there are."""
+        return self._count
 
     @property
     def nbytes(self) -> int:
         """Size of the raw cell in bytes."""
-        return self.dtype.itemsize * self.count
+        return self._dtype.itemsize * self._count
 
     def to_json(self) -> dict[str, Any]:
         """A form that JSON can hold and :meth:`from_json` reads back."""
-        return {"dtype": self.dtype.str, "count": self.count}
+        return {"dtype": self._dtype.str, "count": self._count}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> CellSpec:
+    def from_json(cls, data: Mapping[str, Any]) -> CellSpec:
         """Rebuild what :meth:`to_json` wrote."""
         return cls(data["dtype"], data["count"])
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CellSpec):
+            return NotImplemented
+        return (self._dtype, self._count) == (other._dtype, other._count)
+
+    def __hash__(self) -> int:
+        return hash((self._dtype, self._count))
+
+    def __repr__(self) -> str:
+        return f"CellSpec({self._dtype.str!r}, {self._count})"
+
     def __str__(self) -> str:
-        return f"{self.count} x {self.dtype.name}"
+        return f"{self._count} x {self._dtype.name}"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 #: More threads than this would compete with the environments and with torch for the same cores.
 MAX_AUTOMATIC_THREADS = 4
@@ -46,6 +49,8 @@ def run_split(work: Callable[[slice], None], count: int, threads: int) -> None:
 
 
 def _get_pool(workers: int) -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor  # brings logging along, which most processes never need
+
     global _pool, _pool_size
     if _pool is None or _pool_size < workers:
         _pool, _pool_size = ThreadPoolExecutor(workers, thread_name_prefix="sb3-extra-buffers"), workers

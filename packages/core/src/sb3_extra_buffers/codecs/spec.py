@@ -23,35 +23,32 @@ class CodecSpec:
     :param params: its parameters; what is left out takes the codec's default when it is bound
     """
 
-    __slots__ = ("_params", "name")
-
-    name: str
+    __slots__ = ("_name", "_params")
 
     def __init__(self, name: str, params: Mapping[str, Scalar] | None = None) -> None:
-        object.__setattr__(self, "name", name)
-        object.__setattr__(self, "_params", dict(params or {}))
+        self._name = name
+        self._params = dict(params or {})
+
+    @property
+    def name(self) -> str:
+        """The word under which the codec is registered."""
+        return self._name
 
     @property
     def params(self) -> Mapping[str, Scalar]:
         """The parameters, read-only."""
-        return MappingProxyType(self._params)  # type: ignore[attr-defined]
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"CodecSpec is immutable; build another one to change {name!r}")
+        return MappingProxyType(self._params)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CodecSpec):
             return NotImplemented
-        return self.name == other.name and dict(self.params) == dict(other.params)
+        return (self._name, self._params) == (other._name, other._params)
 
     def __hash__(self) -> int:
-        return hash((self.name, frozenset(self.params.items())))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return CodecSpec, (self.name, dict(self.params))
+        return hash((self._name, frozenset(self._params.items())))
 
     def __repr__(self) -> str:
-        return f"CodecSpec({self.name!r}, {dict(self.params)!r})"
+        return f"CodecSpec({self._name!r}, {self._params!r})"
 
     def __str__(self) -> str:
         """The shorthand, where the level says it all; otherwise with the other parameters in brackets.
