@@ -90,7 +90,10 @@ def wheels(session: nox.Session) -> None:
         old.unlink()
     for folder in (*(ROOT / "packages" / name for name in PACKAGES), TEMPLATE):
         session.run("python", "-m", "build", "--no-isolation", "--outdir", str(WHEELHOUSE), str(folder), silent=True)
-    pytest(session, "tests/wheels", report="wheels", env={"WHEELHOUSE": str(WHEELHOUSE)})
+    # Runs before most other sessions, so arguments that are meant for those must not reach it.
+    session.run(
+        "pytest", "-q", f"--junitxml={REPORTS / 'wheels.xml'}", "tests/wheels", env={"WHEELHOUSE": str(WHEELHOUSE)}
+    )
 
 
 @nox.session(requires=["wheels"])

@@ -52,6 +52,6 @@ def test_python_blocks_run_as_printed(document, tmp_path, monkeypatch):
     if not blocks:
         pytest.skip("no Python in this document")
     monkeypatch.chdir(tmp_path)
-    scope = {"__name__": "__main__"}
+    scope = {"__name__": "__main__", "__file__": str(tmp_path / "pasted.py")}
     for block in blocks:  # one after the other, in one scope, as a reader would paste them
         exec(compile(block, str(document), "exec"), scope)

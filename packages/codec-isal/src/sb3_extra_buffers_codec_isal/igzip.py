@@ -11,7 +11,7 @@ _GZIP_FRAME = 16 + isal_zlib.MAX_WBITS
 
 
 class IgzipCodec(ByteCodec):
-    """Deflate at a level from 0 (fastest) to 3 (smallest). Any gzip reader can read its frames."""
+    """Deflate at a level from 0 (fastest) to 3 (most effort). Any gzip reader can read its frames."""
 
     detects_corruption = True
     min_nbytes_per_thread = 1 << 19

@@ -28,7 +28,8 @@ KNOWN = ("none", "zstd", "igzip", "lz4-frame", "bz2")
         ("bz2", "bz2", None),
         ("bz2/9", "bz2", 9),
         ("none7", "none", 7),
-        ("qoi2", "qoi", 2),
+        ("qoi2", "qoi2", None),
+        ("lz4", "lz4", None),
         ("lz4-frame5", "lz4-frame5", None),
         ("a/b/3", "a/b", 3),
     ],
@@ -36,6 +37,18 @@ KNOWN = ("none", "zstd", "igzip", "lz4-frame", "bz2")
 def test_the_shorthand(text, name, level):
     spec = CodecSpec.parse(text, KNOWN)
     assert (spec.name, spec.params.get("level")) == (name, level)
+
+
+@pytest.mark.parametrize(("text", "name", "level"), [("qoi2", "qoi", 2), ("zstd-5", "zstd", -5), ("qoi", "qoi", None)])
+def test_without_known_names_the_form_alone_decides(text, name, level):
+    spec = CodecSpec.parse(text)
+    assert (spec.name, spec.params.get("level")) == (name, level)
+
+
+@pytest.mark.parametrize("data", [{}, {"params": {}}, {"name": 5}, {"name": "zstd", "level": 3}])
+def test_json_that_is_no_spec_is_refused(data):
+    with pytest.raises(ParameterError, match="it must look like"):
+        parse(data)
 
 
 @pytest.mark.parametrize("text", ["", "zstd/", "/5", "zstd/abc", "zstd/5.0", "zstd/--5", None, 5, b"zstd"])

@@ -51,3 +51,19 @@ def test_two_distributions_with_one_name_are_shown_as_such(install):
     for number in "12":
         install(f"dist-{number}", "twin", f"fake_twin{number}", "")
     assert "dist-1 1.0 and by dist-2 1.0" in render(examine())
+
+
+def test_a_codec_that_loads_but_does_not_work_is_shown_as_broken(install):
+    source = """
+        from sb3_extra_buffers.codecs import CodecPlugin, hookimpl
+
+        @hookimpl
+        def sb3_extra_buffers_codec():
+            return CodecPlugin(protocol=1, factory={factory}, summary="Loads")
+    """
+    install("odd-dist", "odd", "fake_odd1", source.format(factory="lambda spec, cell: object()"))
+    install("bad-dist", "bad", "fake_bad1", source.format(factory="lambda spec, cell: 1 / 0"))
+    found = {finding.name: finding for finding in examine().findings if not finding.works}
+    assert set(found) == {"bad", "odd"}
+    assert "without cell, decode_into" in found["odd"].detail
+    assert found["bad"].detail == "ZeroDivisionError: division by zero"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sb3_extra_buffers.errors import ParameterError, UnknownPluginError
+from sb3_extra_buffers.errors import ParameterError, PluginProtocolError, UnknownPluginError
 from sb3_extra_buffers.heaps import Heap, create, names
 
 
@@ -20,6 +20,7 @@ def test_the_built_in_heaps_are_listed_and_made():
         ("ring", {"capacity": 5, "folder": "x"}, "folder='x' is not allowed; known parameters: capacity"),
         ("ring", {"capacity": 0}, "capacity=0"),
         ("mmap", {"capacity": -5}, "capacity=-5"),
+        ("mmap", {"capacity": 5, "folder": 5}, "folder=5 is not allowed; it must be a folder that exists"),
     ],
 )
 def test_parameters_that_are_missing_unknown_or_out_of_range_are_refused(name, parameters, message):
@@ -30,3 +31,18 @@ def test_parameters_that_are_missing_unknown_or_out_of_range_are_refused(name, p
 def test_an_unknown_heap_gets_the_nearest_name():
     with pytest.raises(UnknownPluginError, match=r"There is no heap named 'rign'.*Did you mean 'ring'"):
         create("rign", 5)
+
+
+def test_a_factory_that_returns_no_heap_is_refused(install):
+    source = """
+        from sb3_extra_buffers.heaps import HeapPlugin, hookimpl
+
+        @hookimpl
+        def sb3_extra_buffers_heap():
+            return HeapPlugin(protocol=1, factory=lambda cells: object(), summary="No heap")
+    """
+    install("odd-dist", "odd", "fake_odd_heap", source, group="heaps")
+    with pytest.raises(
+        PluginProtocolError, match=r"odd-dist 1.0 offers a object, expected an object that fulfils the Heap"
+    ):
+        create("odd", 5)

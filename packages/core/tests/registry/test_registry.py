@@ -165,8 +165,10 @@ def test_a_factory_that_returns_no_codec_is_refused(install):
         ("gzp", "Did you mean 'gzip'\\?$"),
         ("entirely-else", "doctor"),
         ("lz4-framed", "Did you mean 'lz4-frame'"),
-        ("lz4-frame5", "slash: lz4-frame/5$"),
+        ("lz4-frame5", "follows a slash: lz4-frame/5$"),
         ("lz4-frame-5", "slash: lz4-frame/-5$"),
+        ("lz4", "Did you mean 'lz4-block' or 'lz4-frame'"),
+        ("gzip--5", "Did you mean 'gzip'"),
     ],
 )
 def test_an_unknown_name_gets_the_nearest_one_and_the_installed_ones(name, hint):

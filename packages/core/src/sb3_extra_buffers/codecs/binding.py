@@ -45,7 +45,8 @@ def parse(codec: CodecLike) -> CodecSpec:
         return codec
     if isinstance(codec, Mapping):
         return CodecSpec.from_json(codec)
-    return CodecSpec.parse(codec, names())
+    # Names that are not installed count too: «zstd-5» without zstd must say so, not that «zstd-5» is unknown.
+    return CodecSpec.parse(codec, {*names(), *registry.kind.homes})
 
 
 def bind(codec: CodecLike, cell: CellSpec) -> Codec:

@@ -72,10 +72,7 @@ class ByteCodec(ABC):
     def decode_into(self, payload: Buffer, out: Buffer, /) -> None:
         target = view_bytes(self.spec.name, "out", out, self.cell.nbytes, writable=True)
         source = view_bytes(self.spec.name, "payload", payload)
-        try:
-            self._decode(source, target)
-        except self.library_errors as error:
-            raise PayloadError(self.spec.name, len(source), str(error)) from error
+        self._decode(source, target)
 
     def encode_batch(self, rows: Bytes, out: Bytes, /) -> Indices:
         nbytes, limit, end = self.cell.nbytes, self.max_encoded_nbytes, 0
@@ -97,8 +94,6 @@ class ByteCodec(ABC):
         try:
             for index, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist())):
                 decode(view(start, length), target[index * nbytes : (index + 1) * nbytes])
-        except self.library_errors as error:
-            raise PayloadError(self.spec.name, int(lengths[index]), str(error), index) from error
         except PayloadError as error:
             error.index = index
             raise
@@ -111,7 +106,12 @@ class ByteCodec(ABC):
 
     def _decode(self, payload: memoryview, out: memoryview) -> None:
         if len(payload) < self.max_encoded_nbytes:
-            self.decompress_into(payload, out)
+            try:
+                self.decompress_into(payload, out)
+            except PayloadError:
+                raise  # also where library_errors has ValueError in it
+            except self.library_errors as error:
+                raise PayloadError(self.spec.name, len(payload), str(error)) from error
         elif len(payload) > self.max_encoded_nbytes:
             problem = f"no payload of this codec is longer than {self.max_encoded_nbytes} bytes"
             raise PayloadError(self.spec.name, len(payload), problem)

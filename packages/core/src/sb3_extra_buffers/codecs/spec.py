@@ -67,18 +67,23 @@ class CodecSpec:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CodecSpec:
         """Rebuild what :meth:`to_json` wrote."""
+        if not isinstance(data.get("name"), str) or not set(data) <= {"name", "params"}:
+            raise ParameterError(
+                "codec", "spec", dict(data), 'it must look like {"name": "zstd", "params": {"level": 3}}'
+            )
         return cls(data["name"], data.get("params"))
 
     @classmethod
-    def parse(cls, text: str, known_names: Collection[str] = ()) -> CodecSpec:
+    def parse(cls, text: str, known_names: Collection[str] | None = None) -> CodecSpec:
         """Read the shorthand: ``zstd``, ``zstd-5``, ``zstd/-5``, ``igzip3``, ``lz4-frame/5``, ``bz2``, ``bz2/9``.
 
         :param text: what the user typed
-        :param known_names: registered names; one that is met exactly is never split into a name and a level
+        :param known_names: names that exist. One that is met exactly is not split into a name and a level, and a level
+            is split off only if that leaves one. ``None`` goes by the form alone.
         """
         if not isinstance(text, str) or not text:
             raise ParameterError("codec", "name", text, "it must be text such as 'zstd', 'zstd-5' or 'lz4-frame/5'")
-        if text in known_names:
+        if known_names is not None and text in known_names:
             return cls(text)
         if "/" in text:
             name, _, level = text.rpartition("/")
@@ -88,4 +93,6 @@ class CodecSpec:
                 )
             return cls(name, {"level": int(level)})
         match = _LETTERS_THEN_LEVEL.fullmatch(text)
-        return cls(match[1], {"level": int(match[2])}) if match else cls(text)
+        if match and (known_names is None or match[1] in known_names):
+            return cls(match[1], {"level": int(match[2])})
+        return cls(text)

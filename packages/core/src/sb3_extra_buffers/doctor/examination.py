@@ -1,4 +1,4 @@
-"""Look at every plugin by really loading it, and keep what was found."""
+"""Look at every plugin by loading it and, if it is a codec, using it once; keep what was found."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from sb3_extra_buffers import codecs, heaps
-from sb3_extra_buffers.errors import PluginError
+from sb3_extra_buffers.errors import ExtraBuffersError, PayloadError
 from sb3_extra_buffers.registry import Registry
 
 #: What a bug report should tell: the core, what it needs, and what it is used with.
@@ -55,13 +55,27 @@ def _version(package: str) -> str:
         return "not installed"
 
 
+def _try_codec(name: str) -> None:
+    """Send one cell there and back."""
+    codec = codecs.bind(name, codecs.CellSpec("u1", 64))
+    cell, out = bytes(range(64)), bytearray(64)
+    codec.decode_into(codec.encode(cell), out)
+    if out != cell:
+        raise PayloadError(name, 64, "a test cell did not come back")
+
+
 def _findings(registry: Registry[Any]) -> list[Finding]:
     found = []
     for name, offers in registry.offers().items():
         try:
             plugin = registry.load(name)
-        except PluginError as error:
-            works, detail = False, str(error)
+            if registry is codecs.registry:
+                _try_codec(name)
+        except Exception as error:  # whatever a plugin does wrong is what the report is about
+            works, detail = (
+                False,
+                str(error) if isinstance(error, ExtraBuffersError) else f"{type(error).__name__}: {error}",
+            )
         else:
             levels = getattr(plugin, "levels", None)
             works, detail = True, plugin.summary + (f" (levels {levels})" if levels else "")

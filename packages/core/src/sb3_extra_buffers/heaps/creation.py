@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sb3_extra_buffers.errors import PluginProtocolError
 from sb3_extra_buffers.heaps.plugin import HEAP_PROTOCOL, HeapHooks, HeapPlugin
 from sb3_extra_buffers.heaps.protocol import Heap
 from sb3_extra_buffers.registry import PluginKind, Registry, Scalar
@@ -32,4 +33,9 @@ def create(name: str, cells: int, **parameters: Scalar) -> Heap:
     :param parameters: what the heap takes, such as ``capacity`` in bytes for a ring
     """
     plugin = registry.load(name)
-    return plugin.factory(cells, **plugin.complete(name, parameters))
+    heap = plugin.factory(cells, **plugin.complete(name, parameters))
+    if not isinstance(heap, Heap):
+        offer = str(registry.offers()[name][0])
+        found = f"a {type(heap).__name__}"
+        raise PluginProtocolError("heap", name, offer, found, "an object that fulfils the Heap protocol")
+    return heap

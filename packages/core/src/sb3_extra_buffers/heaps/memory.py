@@ -56,14 +56,14 @@ class MemoryHeap(TableHeap):
     def view(self, start: int, length: int, /) -> memoryview:
         number, offset = start >> _SHIFT, start & _OFFSET
         segment = self._segments[number] if 0 <= number < len(self._segments) else None
-        if segment is None or offset + length > segment.used:
+        if segment is None or length < 0 or offset + length > segment.used:
             raise self._outside(start, length)
         return segment.view[offset : offset + length]
 
     def addresses(self, starts: Indices, lengths: Indices, /) -> NDArray[np.uint64]:
         numbers, offsets = starts >> _SHIFT, starts & _OFFSET
-        known = (starts >= 0) & (numbers < len(self._sizes)) & (lengths >= 0)
-        outside = ~known | (offsets + lengths > self._sizes[np.where(known, numbers, 0)])
+        known = (starts >= 0) & (numbers < len(self._limits)) & (lengths >= 0)
+        outside = ~known | (offsets + lengths > self._limits[np.where(known, numbers, 0)])
         if outside.any():
             bad = int(np.argmax(outside))
             raise self._outside(int(starts[bad]), int(lengths[bad]))
@@ -82,10 +82,10 @@ class MemoryHeap(TableHeap):
         return {}
 
     def _note_extents(self) -> None:
-        """Keep addresses and sizes of the segments at hand for :meth:`addresses`, which is called for each batch."""
+        """Keep where segments begin and how far they are used at hand for :meth:`addresses`, called for each batch."""
         segments = self._segments
         self._bases = np.array([0 if s is None else s.data.ctypes.data for s in segments], np.uint64)
-        self._sizes = np.array([0 if s is None else len(s.data) for s in segments], np.int64)
+        self._limits = np.array([0 if s is None else s.used for s in segments], np.int64)
 
     def _store(self, cells: Indices, payloads: Bytes, lengths: Indices) -> None:
         starts = self._place(payloads, lengths)
@@ -112,6 +112,7 @@ class MemoryHeap(TableHeap):
             segment.data[segment.used : segment.used + stop - copied] = payloads[copied:stop]
             segment.used += stop - copied
             segment.cells += fit
+            self._limits[number] = segment.used
             self._used += stop - copied
             copied = stop
         return starts

@@ -33,9 +33,9 @@ class MmapHeap(RingHeap):
     label = "mmap"
 
     def __init__(self, cells: int, capacity: int, folder: str | os.PathLike[str] | None = None) -> None:
-        self._folder = Path(folder) if folder is not None else Path(tempfile.gettempdir())
-        if not self._folder.is_dir():
-            raise ParameterError("heap 'mmap'", "folder", str(folder), "it must be a folder that exists")
+        if folder is not None and not (isinstance(folder, (str, os.PathLike)) and Path(folder).is_dir()):
+            raise ParameterError("heap 'mmap'", "folder", folder, "it must be a folder that exists")
+        self._folder = Path(tempfile.gettempdir() if folder is None else folder)
         super().__init__(cells, capacity)
 
     @property

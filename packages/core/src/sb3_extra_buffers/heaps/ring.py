@@ -44,9 +44,10 @@ class RingHeap(TableHeap):
         return self._capacity
 
     def view(self, start: int, length: int, /) -> memoryview:
-        if start < 0 or start < self._tail - self._capacity or start + length > self._tail:
-            raise self._outside(start, length)
         place = start % self._capacity
+        alive = max(0, self._tail - self._capacity) <= start and start + length <= self._tail
+        if length < 0 or not alive or place + length > self._capacity:
+            raise self._outside(start, length)
         return self._view[place : place + length]
 
     def addresses(self, starts: Indices, lengths: Indices, /) -> NDArray[np.uint64]:

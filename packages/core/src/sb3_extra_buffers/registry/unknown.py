@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Collection, Mapping
 
 from sb3_extra_buffers.errors import UnknownPluginError
@@ -20,17 +21,18 @@ def unknown_name(kind: str, name: str, installed: Collection[str], homes: Mappin
 
 
 def _hint(name: str, installed: Collection[str], homes: Mapping[str, str]) -> str:
+    known = {*installed, *homes}
     if name in homes:
         return _install(name, homes)
-    stem = name.rstrip("0123456789")
-    if stem != name and stem.rstrip("-") in {*installed, *homes}:
-        level = name[len(stem.rstrip("-")) :]
-        return f"A level after a name with a dash or a digit is written with a slash: {stem.rstrip('-')}/{level}"
-    nearest = difflib.get_close_matches(name, sorted({*installed, *homes}), n=1)
+    attached = re.fullmatch(r"(.*?)(-?[0-9]+)", name)
+    if attached and attached[1] in known:
+        return f"The level of a name with a dash or a digit follows a slash: {attached[1]}/{attached[2]}"
+    longer = sorted(other for other in known if name and other.startswith(name))
+    nearest = longer or difflib.get_close_matches(name, sorted(known), n=1)
     if not nearest:
         return "Is the package that brings it installed? «python -m sb3_extra_buffers.doctor» lists what is."
-    guess = nearest[0]
-    return f"Did you mean {guess!r}?" + (f" {_install(guess, homes)}" if guess not in installed else "")
+    missing = [_install(guess, homes) for guess in nearest[:1] if guess not in installed]
+    return " ".join([f"Did you mean {' or '.join(map(repr, nearest))}?", *missing])
 
 
 def _install(name: str, homes: Mapping[str, str]) -> str:

@@ -1,6 +1,6 @@
-"""Freeze the payloads of a codec, once, when it is new or its format changes on purpose; then commit the file::
+"""Freeze the payloads of a codec, once, when it is new or its format changes on purpose; then commit the file.
 
-python -m sb3_extra_buffers.testing.freeze zstd tests/golden/zstd.json
+For example: ``python -m sb3_extra_buffers.testing.freeze zstd tests/golden/zstd.json``
 """
 
 from __future__ import annotations

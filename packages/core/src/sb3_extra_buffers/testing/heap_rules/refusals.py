@@ -42,7 +42,15 @@ def wrong_position(subject: HeapSubject) -> None:
     heap = subject.create(10)
     put(heap, [1], [b"hello"])
     start = int(heap.locate(np.array([1]))[0][0])
-    for position, length in ((-1, 1), (-1, 0), (start, 1 << 40), (1 << 62, 5), (-(1 << 40), 5)):
+    for position, length in (
+        (-1, 1),
+        (-1, 0),
+        (start, -5),
+        (start, 6),
+        (start, 1 << 40),
+        (1 << 62, 5),
+        (-(1 << 40), 5),
+    ):
         what = f"reading {length} bytes at {position}"
         expect_raises(HeapStateError, what, heap.view, position, length)
         starts, lengths = np.array([start, position]), np.array([5, length])
