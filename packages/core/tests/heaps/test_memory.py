@@ -9,7 +9,7 @@ import pytest
 from sb3_extra_buffers.errors import HeapFullError
 from sb3_extra_buffers.heaps import create
 from sb3_extra_buffers.heaps.anonymous import allocate
-from sb3_extra_buffers.testing.heap_subject import payload, put
+from sb3_extra_buffers.testing.heap_subject import held, payload, put
 from sb3_extra_buffers.testing.processes import in_forked_child, run_python
 
 MIB = 1 << 20
@@ -63,6 +63,35 @@ def test_clearing_keeps_memory_for_the_next_rollout():
         heap.clear()
         fill(heap, range(100), 64_000)
     assert heap.capacity == capacity
+
+
+def test_a_spare_segment_that_is_large_enough_is_found_among_smaller_ones():
+    heap = create("memory", 10)
+    fill(heap, range(5), 64_000)
+    put(heap, [5], [b"x" * (3 * MIB)])
+    heap.clear()
+    capacity = heap.capacity
+    put(heap, [0, 1], [b"y" * (3 * MIB), b"z"])
+    assert heap.capacity <= capacity
+    assert bytes(heap.view(*(part.item() for part in heap.locate(np.array([1]))))) == b"z"
+
+
+def test_a_row_for_which_there_is_no_memory_changes_nothing(monkeypatch):
+    from sb3_extra_buffers.heaps import memory
+
+    heap = create("memory", 10)
+    put(heap, [0, 1], [b"zero", b"one"])
+
+    def refuse(label, nbytes):
+        raise HeapFullError(label, nbytes, 0)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(memory, "allocate", refuse)
+        with pytest.raises(HeapFullError):
+            put(heap, [0, 2, 3], [b"a" * 1000, b"b" * 1000, b"c" * MIB])
+    assert held(heap) == {0: b"zero", 1: b"one"}
+    fill(heap, range(10), 64_000)
+    assert heap.live == 640_000
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="resident memory is read from /proc")

@@ -104,11 +104,9 @@ class WrapsNegativeCells(HonestMemory):
 
     breaks = frozenset({"wrong-cells"})
 
-    def _check_cells(self, cells):
+    def _as_cells(self, cells):
         cells = np.asarray(cells)
-        return super()._check_cells(
-            np.where(cells < 0, cells + self.cells, cells) if cells.dtype.kind == "i" else cells
-        )
+        return super()._as_cells(np.where(cells < 0, cells + self.cells, cells) if cells.dtype.kind == "i" else cells)
 
 
 class BelievesLengths(HonestMemory):

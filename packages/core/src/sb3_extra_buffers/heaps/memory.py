@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.errors import HeapFullError
 from sb3_extra_buffers.heaps.anonymous import allocate
 from sb3_extra_buffers.heaps.plugin import HeapPlugin
 from sb3_extra_buffers.heaps.table import TableHeap
@@ -22,7 +23,7 @@ _MAX_SEGMENT = 1 << 26
 _SEGMENTS_PER_LIVE = 32
 
 
-@dataclass
+@dataclass(eq=False)  # a segment equals itself; comparing arrays would fail
 class _Segment:
     data: Bytes
     view: memoryview
@@ -98,24 +99,34 @@ class MemoryHeap(TableHeap):
         """Copy payloads behind what is there, into as many segments as it takes, and return their positions."""
         ends = lengths.cumsum()
         starts = ends - lengths
-        done = copied = 0
+        source, done, copied = memoryview(payloads), 0, 0
         while done < len(lengths):
             number, segment = self._current, self._segment(self._current)
-            fit = int(ends[done:].searchsorted(copied + len(segment.data) - segment.used, side="right"))
-            if not fit:
-                if not segment.cells:
-                    self._drop(number)
-                self._current = self._open(lengths.item(done))
+            room = len(segment.view) - segment.used
+            # Nearly always everything fits.
+            fits = len(source) - copied <= room
+            stop = len(lengths) if fits else int(ends.searchsorted(copied + room, side="right"))
+            if stop == done:
+                self._replace_current(lengths.item(done), starts[:done])
                 continue
-            done, stop = done + fit, ends.item(done + fit - 1)
-            starts[done - fit : done] += (number << _SHIFT) + segment.used - copied
-            segment.data[segment.used : segment.used + stop - copied] = payloads[copied:stop]
-            segment.used += stop - copied
-            segment.cells += fit
+            end = ends.item(stop - 1)
+            starts[done:stop] += (number << _SHIFT) + segment.used - copied
+            segment.view[segment.used : segment.used + end - copied] = source[copied:end]
+            segment.used += end - copied
+            segment.cells += stop - done
             self._limits[number] = segment.used
-            self._used += stop - copied
-            copied = stop
+            self._used += end - copied
+            done, copied = stop, end
         return starts
+
+    def _replace_current(self, at_least: int, placed: Indices) -> None:
+        if not self._segment(self._current).cells:
+            self._drop(self._current)
+        try:
+            self._current = self._open(at_least)
+        except HeapFullError:
+            self._release(placed.tolist())  # the row is refused as a whole
+            raise
 
     def _segment(self, number: int) -> _Segment:
         segment = self._segments[number]

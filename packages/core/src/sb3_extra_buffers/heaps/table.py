@@ -64,9 +64,12 @@ class TableHeap(ABC):
     # fraction of what numpy's reductions cost on arrays of this length.
 
     def reserve(self, cells: Indices, worst_case_bytes: int, /) -> Bytes:
-        cells = self._check_cells(cells).copy()
-        if len(set(cells.tolist())) != len(cells):
-            raise HeapStateError(self.label, f"reserve cells {cells.tolist()}", "a cell is named twice in one row")
+        cells = self._as_cells(cells).copy()
+        numbers = cells.tolist()
+        if numbers and not (min(numbers) >= 0 and max(numbers) < len(self._starts)):
+            raise self._no_such_cells(cells)
+        if len(set(numbers)) != len(numbers):
+            raise HeapStateError(self.label, f"reserve cells {numbers}", "a cell is named twice in one row")
         if worst_case_bytes < 0:
             raise ParameterError(
                 f"heap {self.label!r}", "worst_case_bytes", worst_case_bytes, "it must not be negative"
@@ -94,7 +97,10 @@ class TableHeap(ABC):
             self._store(cells, self._staging[: sum(sizes)], lengths)
 
     def locate(self, cells: Indices, /) -> tuple[Indices, Indices]:
-        cells = self._check_cells(cells)
+        cells = self._as_cells(cells)
+        # Seen as unsigned, a negative number is a huge one: one comparison finds both.
+        if cells.size and int(cells.view(np.uint64).max()) >= len(self._starts):
+            raise self._no_such_cells(cells)
         return self._starts[cells], self._lengths[cells].astype(np.int64)
 
     def clear(self) -> None:
@@ -131,19 +137,18 @@ class TableHeap(ABC):
         self._lengths[cells] = 0
         return starts
 
-    def _check_cells(self, cells: Indices) -> Indices:
+    def _as_cells(self, cells: Indices) -> Indices:
         cells = np.asarray(cells)
         if cells.ndim != 1 or (cells.size and cells.dtype.kind not in "iu"):
             found = f"an array of {cells.dtype} with shape {cells.shape}"
             raise ParameterError(
                 f"heap {self.label!r}", "cells", found, "it must be a one-dimensional array of integers"
             )
-        cells = cells.astype(np.int64, copy=False)
-        # Seen as unsigned, a negative number is a huge one: one comparison finds both.
-        if cells.size and int(cells.view(np.uint64).max()) >= len(self._starts):
-            allowed = f"cells are numbered 0 to {self.cells - 1}"
-            raise ParameterError(f"heap {self.label!r}", "cells", f"{cells.min()} to {cells.max()}", allowed)
-        return cells
+        return cells.astype(np.int64, copy=False)
+
+    def _no_such_cells(self, cells: Indices) -> ParameterError:
+        found, allowed = f"{cells.min()} to {cells.max()}", f"cells are numbered 0 to {self.cells - 1}"
+        return ParameterError(f"heap {self.label!r}", "cells", found, allowed)
 
     def _outside(self, start: int, length: int) -> HeapStateError:
         found = "the cell has no payload" if start < 0 else "no live payload is there"
