@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import bz2
 
-from sb3_extra_buffers.codecs import ByteCodec, CellSpec, CodecPlugin, CodecSpec, Levels, hookimpl
-from sb3_extra_buffers.errors import PayloadError
+from sb3_extra_buffers.codecs import ByteCodec, CodecPlugin, Levels, hookimpl
 
 
 class Bz2Codec(ByteCodec):
@@ -15,20 +14,11 @@ class Bz2Codec(ByteCodec):
     min_nbytes_per_thread = 1 << 16
     library_errors = (OSError,)
 
-    def __init__(self, spec: CodecSpec, cell: CellSpec) -> None:
-        super().__init__(spec, cell)
-        self._level = int(spec.params["level"] or 0)
-
     def compress(self, cell: memoryview) -> bytes:
-        return bz2.compress(cell, self._level)
+        return bz2.compress(cell, self.level)
 
     def decompress_into(self, payload: memoryview, out: memoryview) -> None:
-        decompressor = bz2.BZ2Decompressor()
-        # One byte more than fits shows a payload that is too long without expanding all of it.
-        data = decompressor.decompress(payload, max_length=len(out) + 1)
-        if not decompressor.eof or decompressor.unused_data:
-            raise PayloadError(self.spec.name, len(payload), "its bzip2 stream does not end where the payload ends")
-        self.fill(out, data, payload)
+        self.drain(bz2.BZ2Decompressor(), payload, out)
 
 
 @hookimpl

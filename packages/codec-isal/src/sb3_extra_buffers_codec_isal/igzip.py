@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from isal import isal_zlib
 
-from sb3_extra_buffers.codecs import ByteCodec, CellSpec, CodecPlugin, CodecSpec, Levels, hookimpl
-from sb3_extra_buffers.errors import PayloadError
+from sb3_extra_buffers.codecs import ByteCodec, CodecPlugin, Levels, hookimpl
 
 _GZIP_FRAME = 16 + isal_zlib.MAX_WBITS
 
@@ -17,20 +16,11 @@ class IgzipCodec(ByteCodec):
     min_nbytes_per_thread = 1 << 19
     library_errors = (isal_zlib.error,)  # type: ignore[assignment]  # typed as an instance by the library's stubs
 
-    def __init__(self, spec: CodecSpec, cell: CellSpec) -> None:
-        super().__init__(spec, cell)
-        self._level = int(spec.params["level"] or 0)
-
     def compress(self, cell: memoryview) -> bytes:
-        return isal_zlib.compress(cell, self._level, _GZIP_FRAME)
+        return isal_zlib.compress(cell, self.level, _GZIP_FRAME)
 
     def decompress_into(self, payload: memoryview, out: memoryview) -> None:
-        decompressor = isal_zlib.decompressobj(_GZIP_FRAME)
-        # One byte more than fits shows a payload that is too long without inflating all of it.
-        data = decompressor.decompress(payload, len(out) + 1)
-        if not decompressor.eof or decompressor.unused_data:
-            raise PayloadError(self.spec.name, len(payload), "its gzip frame does not end where the payload ends")
-        self.fill(out, data, payload)
+        self.drain(isal_zlib.decompressobj(_GZIP_FRAME), payload, out)
 
 
 @hookimpl

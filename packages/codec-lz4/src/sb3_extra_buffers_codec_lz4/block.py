@@ -26,7 +26,7 @@ class Lz4BlockCodec(ByteCodec):
 
     def __init__(self, spec: CodecSpec, cell: CellSpec) -> None:
         super().__init__(spec, cell)
-        self._mode = _mode(int(spec.params["level"] or 0))
+        self._mode = _mode(self.level)
 
     def compress(self, cell: memoryview) -> bytes:
         payload: bytes = lz4.block.compress(cell, store_size=False, **self._mode)

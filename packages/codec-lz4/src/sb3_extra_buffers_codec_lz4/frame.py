@@ -28,12 +28,11 @@ class Lz4FrameCodec(ByteCodec):
     def __init__(self, spec: CodecSpec, cell: CellSpec) -> None:
         self.detects_corruption = bool(spec.params["checksum"])
         super().__init__(spec, cell)
-        self._level = int(spec.params["level"] or 0)
         self._context = _Context()
 
     def compress(self, cell: memoryview) -> bytes:
         payload: bytes = lz4.frame.compress(
-            cell, compression_level=self._level, content_checksum=self.detects_corruption
+            cell, compression_level=self.level, content_checksum=self.detects_corruption
         )
         return payload
 

@@ -35,7 +35,7 @@ class ZstdCodec(ByteCodec):
     def __init__(self, spec: CodecSpec, cell: CellSpec) -> None:
         self.detects_corruption = bool(spec.params["checksum"])
         super().__init__(spec, cell)
-        self._contexts = _Contexts(int(spec.params["level"] or 0), self.detects_corruption, cell.nbytes)
+        self._contexts = _Contexts(self.level, self.detects_corruption, cell.nbytes)
 
     def compress(self, cell: memoryview) -> bytes:
         return self._contexts.compress(cell)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -14,6 +14,21 @@ from sb3_extra_buffers.errors import PayloadError
 from sb3_extra_buffers.views import Buffer, Bytes, ByteSource, Indices, view_bytes
 
 _CRC_NBYTES = 4
+
+
+class Decompressor(Protocol):
+    """What ``zlib.decompressobj()``, ``bz2.BZ2Decompressor()`` and ``lzma.LZMADecompressor()`` have in common."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the end of the stream was reached."""
+
+    @property
+    def unused_data(self) -> bytes:
+        """What followed the stream."""
+
+    def decompress(self, data: memoryview, max_length: int, /) -> bytes:
+        """Expand ``data`` to at most ``max_length`` bytes."""
 
 
 class ByteCodec(ABC):
@@ -37,6 +52,9 @@ class ByteCodec(ABC):
     def __init__(self, spec: CodecSpec, cell: CellSpec) -> None:
         self.spec = spec
         self.cell = cell
+        level = spec.params.get("level")
+        #: The level that the codec was bound with; 0 for a codec without levels.
+        self.level = level if isinstance(level, int) else 0
         self.max_encoded_nbytes = cell.nbytes + (_CRC_NBYTES if self.detects_corruption else 0)
 
     @abstractmethod
@@ -45,11 +63,24 @@ class ByteCodec(ABC):
 
     @abstractmethod
     def decompress_into(self, payload: memoryview, out: memoryview) -> None:
-        """Decompress into ``out``, directly where the library can, through :meth:`fill` where it cannot.
+        """Decompress into ``out``: directly where the library can, through :meth:`drain` or :meth:`fill` where not.
 
         Raise one of ``library_errors`` or :class:`PayloadError` for a payload that :meth:`compress` did not make, and
         never let a damaged one make the library allocate much more than a cell.
         """
+
+    def drain(self, decompressor: Decompressor, payload: memoryview, out: memoryview) -> None:
+        """Let a decompressor of the kind that zlib, bz2 and lzma have expand one stream, and no more than fits.
+
+        :param decompressor: a new one
+        :param payload: a whole stream, with nothing behind it
+        :param out: where the cell goes
+        """
+        # One byte more than fits shows a payload that is too long without expanding all of it.
+        data = decompressor.decompress(payload, len(out) + 1)
+        if not decompressor.eof or decompressor.unused_data:
+            raise PayloadError(self.spec.name, len(payload), "its stream does not end where the payload ends")
+        self.fill(out, data, payload)
 
     def fill(self, out: memoryview, data: Buffer, payload: memoryview) -> None:
         """Copy what a library returned into ``out``, if it has the size of the cell.
