@@ -44,6 +44,6 @@ def test_it_lists_and_binds_its_own():
 )
 def test_it_says_how_to_get_the_rest(asked, extra):
     with pytest.raises(
-        UnknownPluginError, match=rf'Installed: gzip, none, rle\..*pip install "sb3-extra-buffers\[{extra}\]"'
+        UnknownPluginError, match=rf'Installed: gzip, none, rle\..*pip install "sb3-extra-buffers\[{extra}\]>=1"'
     ):
         bind(asked, CELL)

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sb3_extra_buffers.codecs import CellSpec, bind, decode_batch, encode_batch
-from sb3_extra_buffers.errors import PayloadError
+from sb3_extra_buffers.errors import CellMismatchError, HeapStateError, PayloadError
 from sb3_extra_buffers.heaps import create
+from sb3_extra_buffers.views import FlatBytes
 
 dtypes = st.sampled_from(["?", "u1", "i2", "u4", "f8", "g", ">f4"])
 # Where the kernels change their way of working: words of 8, blocks of 32, ends of 1, 2 and 4 bytes.
@@ -96,3 +97,33 @@ print(sum(kernels.decode_rows.stats.cache_hits.values()))
     ]
     assert hits == [0, 1]
     assert list(tmp_path.rglob("*.nbi"))
+
+
+def test_the_methods_themselves_refuse_shapes_that_would_lead_beyond_the_memory():
+    codec = bind("rle-jit", CellSpec(np.uint8, 64))
+    rows, room = np.zeros((4, 64), np.uint8), np.zeros(4 * 64, np.uint8)
+    lengths = codec.encode_batch(rows, room)
+    starts = lengths.cumsum() - lengths
+    for out in (rows[:1], rows[:, :63], rows.T, rows.view(np.int8)):
+        with pytest.raises(CellMismatchError):
+            codec.decode_batch(FlatBytes(room), starts, lengths, out)
+    with pytest.raises(CellMismatchError, match="at least 256"):
+        codec.encode_batch(rows, room[:255])
+    with pytest.raises(HeapStateError):
+        codec.decode_batch(FlatBytes(room), np.array([2**63 - 5]), np.array([99]), rows[:1])
+    with pytest.raises(CellMismatchError, match="read-only"):
+        codec.encode_batch(rows, np.frombuffer(bytes(256), np.uint8))
+
+
+def test_without_the_compiler_the_codec_says_so():
+    code = """
+from sb3_extra_buffers.codecs import CellSpec, bind
+from sb3_extra_buffers.errors import PluginLoadError
+try:
+    bind("rle-jit", CellSpec("u1", 10))
+except PluginLoadError as error:
+    print(error)
+"""
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert "NUMBA_DISABLE_JIT is set" in done.stdout

@@ -63,3 +63,14 @@ def test_a_cut_frame_in_a_joined_batch_does_not_eat_the_next_one():
         source = FlatBytes(np.frombuffer(b"".join(batch), np.uint8))
         with pytest.raises(PayloadError, match="payload 1 of the batch"):
             decode_batch(codec, source, lengths.cumsum() - lengths, lengths, np.empty((3, 4000), np.uint8))
+
+
+def test_a_payload_that_spans_its_neighbour_does_not_shift_the_rows_behind_it():
+    codec, rows = bind("zstd", CELL), np.stack([FLAT + np.uint8(value) for value in (1, 2, 3, 4)])
+    room = np.zeros(4 * codec.max_encoded_nbytes, np.uint8)
+    lengths = encode_batch(codec, rows, room)
+    starts = lengths.cumsum() - lengths
+    lengths[0] += lengths[1]
+    out = np.zeros_like(rows)
+    decode_batch(codec, FlatBytes(room), starts, lengths, out)
+    assert (out == rows).all()

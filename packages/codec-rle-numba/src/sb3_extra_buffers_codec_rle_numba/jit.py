@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from numba import njit
+from numba import config, njit
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 # error_model: like C, a division by zero is not checked for; there is none.
 # No parallel=True: its OpenMP runtime kills forked children. Threads are the business of the caller.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+
+
+if config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment
+    raise ImportError("NUMBA_DISABLE_JIT is set, and these kernels work on addresses, which only compiled code can")
 
 
 def helper(function: F) -> F:
@@ -27,10 +31,10 @@ def kernel(signature: Any) -> Callable[[F], F]:
         compiled: F
         try:
             compiled = njit(signature, cache=True, **_OPTIONS)(function)
-        except RuntimeError as error:
-            if "cannot cache function" not in str(error):
+        except (RuntimeError, OSError) as error:
+            if isinstance(error, RuntimeError) and "cannot cache function" not in str(error):
                 raise
-            # No place on this machine is writable for the cache: compile in every process instead.
+            # No place for the cache is writable, or the disk is full: compile in every process instead.
             compiled = njit(signature, **_OPTIONS)(function)
         return compiled
 

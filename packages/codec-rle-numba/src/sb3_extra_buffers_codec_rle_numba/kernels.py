@@ -18,8 +18,10 @@ from sb3_extra_buffers_codec_rle_numba.memory import copy, load, store, trailing
 
 U = np.uint64
 _WORD = U(0)
-_BYTES = types.Array(types.uint8, 1, "C", readonly=True)
-_ROWS = types.Array(types.uint8, 2, "C", readonly=True)
+# What is written to is declared writable: numba then refuses a read-only array instead of writing to it all the same.
+_BYTES = types.Array(types.uint8, 1, "C")
+_ROWS = types.Array(types.uint8, 2, "C")
+_CELLS = types.Array(types.uint8, 2, "C", readonly=True)
 _LENGTHS = types.Array(types.int64, 1, "A", readonly=True)
 _ADDRESSES = types.Array(types.uint64, 1, "C", readonly=True)
 
@@ -141,7 +143,7 @@ def _decode(payload: Any, length: Any, count: Any, item: Any, width: Any, out: A
     return begin == count
 
 
-@kernel(types.void(_ROWS, types.uint64, types.uint64, _BYTES, _BYTES, types.int64[::1]))
+@kernel(types.void(_CELLS, types.uint64, types.uint64, _BYTES, _BYTES, types.int64[::1]))
 def encode_rows(rows: Any, item: Any, width: Any, out: Any, scratch: Any, lengths: Any) -> None:
     """Encode every row into ``out``, one payload behind the other, and note their lengths."""
     nbytes, end = U(rows.shape[1]), U(out.ctypes.data)

@@ -60,7 +60,9 @@ class ZstdCodec(ByteCodec):
             for payload in payloads:
                 self._check_content_size(payload)
             frames = self._contexts.decompressor.stream_reader(b"".join(payloads), read_across_frames=True)
-            if frames.readinto(memoryview(out.reshape(-1))) == out.nbytes:
+            filled = frames.readinto(memoryview(out.reshape(-1)))
+            # Something left over means that a payload held more than one frame, and that later rows are not their own.
+            if filled == out.nbytes and not frames.read(1):
                 return None
         except (zstandard.ZstdError, PayloadError):
             pass

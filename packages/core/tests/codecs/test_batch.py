@@ -87,7 +87,7 @@ def test_a_damaged_payload_is_named_by_its_number_on_any_thread(rows):
 
 def test_positions_outside_the_source_are_refused(rows):
     codec = bind("none", CELL)
-    with pytest.raises(HeapStateError, match="read 50 bytes at -1"):
+    with pytest.raises(HeapStateError, match=r"decode payload 1 of the batch: its cell has no payload"):
         decode_batch(
             codec, FlatBytes(rows.reshape(-1)), np.array([0, -1]), np.array([50, 50]), np.zeros((2, 50), np.uint8)
         )
@@ -119,3 +119,26 @@ def test_shapes_that_do_not_fit_are_refused_before_anything_is_written(rows):
     with pytest.raises(CellMismatchError, match="two one-dimensional arrays of one length"):
         decode_batch(codec, source, np.zeros(2, int), np.full(3, 50), out)
     assert (out == 9).all()
+
+
+def test_what_is_no_array_or_no_source_is_refused_with_the_way_out(rows):
+    codec, out = bind("none", CELL), np.zeros((7, 50), np.uint8)
+    places = np.arange(7) * 50, np.full(7, 50)
+    with pytest.raises(CellMismatchError, match=r"source is an object of type ndarray.*FlatBytes\(array\)"):
+        decode_batch(codec, rows.reshape(-1), *places, out)
+    with pytest.raises(CellMismatchError, match="rows is an object of type list"):
+        encode_batch(codec, rows.tolist(), np.zeros(350, np.uint8))
+    with pytest.raises(CellMismatchError, match="out is an object of type bytearray"):
+        encode_batch(codec, rows, bytearray(350))
+    with pytest.raises(CellMismatchError, match="starts is an array of float64, expected an array of integers"):
+        decode_batch(codec, FlatBytes(rows.reshape(-1)), places[0] + 0.5, places[1], out)
+    with pytest.raises(CellMismatchError, match=r"view\(numpy.uint8\)"):
+        encode_batch(codec, rows.astype(np.float32), np.zeros(350, np.uint8))
+
+
+@pytest.mark.parametrize("name", codecs.names())
+def test_read_only_room_is_refused_and_not_written_to(rows, name):
+    codec, room = bind(name, CELL), bytes(7 * 60)
+    with pytest.raises(CellMismatchError, match="out is read-only"):
+        encode_batch(codec, rows, np.frombuffer(room, np.uint8))
+    assert room == bytes(7 * 60)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers.codecs import ByteCodec, CellSpec, CodecSpec, decode_batch
-from sb3_extra_buffers.errors import HeapStateError, PayloadError
+from sb3_extra_buffers.errors import CellMismatchError, HeapStateError, PayloadError
 from sb3_extra_buffers.heaps import create
 
 
@@ -41,5 +41,13 @@ def test_a_payload_error_is_not_wrapped_again():
 
 def test_an_error_of_the_heap_stays_an_error_of_the_heap():
     heap = create("memory", 3)
-    with pytest.raises(HeapStateError, match="the cell has no payload"):
-        decode_batch(CODEC, heap, *heap.locate(np.array([1])), np.zeros((1, 8), np.uint8))
+    with pytest.raises(HeapStateError, match="read 5 bytes at 4096"):
+        decode_batch(CODEC, heap, np.array([4096]), np.array([5]), np.zeros((1, 8), np.uint8))
+
+
+def test_batches_of_another_shape_are_refused_also_by_the_method_itself():
+    heap, rows = create("memory", 3), np.zeros((2, 8), np.uint8)
+    with pytest.raises(CellMismatchError, match=r"of shape \(3, 8\)"):
+        CODEC.decode_batch(heap, np.zeros(3, np.int64), np.ones(3, np.int64), rows)
+    with pytest.raises(CellMismatchError, match="at least 16 contiguous uint8"):
+        CODEC.encode_batch(rows, np.zeros(15, np.uint8))

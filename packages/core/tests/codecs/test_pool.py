@@ -53,3 +53,9 @@ def test_a_forked_child_does_not_wait_for_the_threads_of_its_parent():
 
 def test_automatic_threads_are_few_and_at_least_one():
     assert 1 <= automatic_threads() <= 4
+
+
+def test_work_that_splits_its_own_work_does_not_wait_for_itself():
+    done = []
+    run_split(lambda part: run_split(lambda inner: done.append(inner), 4, 4), 4, 4)
+    assert len(done) == 4 + 3  # the calling thread splits once more, the workers do not

@@ -49,7 +49,7 @@ EXAMPLES = [
     (
         MissingExtraError("Plots", "matplotlib", "cli"),
         ImportError,
-        ["matplotlib", 'pip install "sb3-extra-buffers[cli]"'],
+        ["matplotlib", 'pip install "sb3-extra-buffers[cli]>=1"'],
     ),
     (DeviceError("cuda:7", "it is absent"), RuntimeError, ["cuda:7", "absent"]),
 ]

@@ -131,3 +131,16 @@ def test_a_forked_child_writes_to_its_own_copy(name, parameters):
     in_forked_child(lambda: heap.clear() or fill(heap, range(10), 6400))
     assert bytes(heap.view(*position)) == b"parent"
     gc.collect()
+
+
+def test_a_bulk_load_does_not_hold_its_worst_case_for_ever():
+    heap = create("memory", 3)
+    heap.reserve(np.array([0]), 1 << 28)[:4] = 1
+    heap.commit(np.array([4]))
+    assert heap.nbytes < MIB
+
+
+@pytest.mark.parametrize(("cells", "room"), [(1 << 50, 0), (3, 1 << 60)])
+def test_numbers_beyond_all_memory_are_refused(cells, room):
+    with pytest.raises(HeapFullError, match="could not be had"):
+        create("memory", cells).reserve(np.array([0]), room)

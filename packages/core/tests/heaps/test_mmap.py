@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sb3_extra_buffers.errors import HeapFullError, ParameterError
+from sb3_extra_buffers.errors import HeapFullError, HeapStateError, ParameterError
 from sb3_extra_buffers.heaps import create
 from sb3_extra_buffers.testing.heap_subject import held, payload, put
+from sb3_extra_buffers.testing.processes import in_forked_child
 
 
 def test_the_file_lies_in_the_folder_and_has_no_name(tmp_path):
@@ -55,6 +56,45 @@ def test_a_write_that_fails_keeps_every_payload_that_is_intact():
     assert held(heap) == {**before, 8: b"x" * 50, 9: b"y" * 50}
 
 
+def test_the_temporary_folder_is_found_anew_when_a_heap_is_unpickled(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    packed = pickle.dumps(create("mmap", 10, capacity=1000))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    tmp_path.rmdir()
+    assert held(pickle.loads(packed)) == {}
+
+
+def test_a_forked_child_may_read_but_not_write_into_the_file_of_its_parent():
+    heap = create("mmap", 3, capacity=1000)
+    put(heap, [0], [b"parent"])
+
+    def in_child():
+        assert held(heap) == {0: b"parent"}
+        with pytest.raises(HeapStateError, match="this process was forked"):
+            put(heap, [0], [b"child"])
+
+    in_forked_child(in_child)
+    assert held(heap) == {0: b"parent"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_failed_write_never_leaves_a_cell_that_cannot_be_read():
+    for size in (60, 130, 250):
+        heap = create("mmap", 12, capacity=1000)
+        for row in range(40):
+            cells = [row * 5 % 12, (row * 5 + 7) % 12]
+            if row % 3 == 2:
+                sound = heap._file
+                with Path("/dev/full").open("wb", buffering=0) as full:
+                    heap._file = full
+                    with pytest.raises(HeapFullError):
+                        put(heap, cells, [b"x" * size, b"y" * size])
+                    heap._file = sound
+            else:
+                put(heap, cells, [payload(cell, row, size) for cell in cells])
+            assert heap.live == sum(map(len, held(heap).values())) <= 1000
+
+
 def test_a_buffer_larger_than_the_budget_of_memory_reads_back():
     heap = create("mmap", 4000, capacity=64 << 20)
     block = np.random.default_rng(0).integers(0, 256, 16_000, np.uint8)
@@ -68,3 +108,9 @@ def test_a_buffer_larger_than_the_budget_of_memory_reads_back():
         data = np.frombuffer(heap.view(*(part.item() for part in heap.locate(np.array([cell])))), np.uint8)
         assert int(data[0]) + 256 * int(data[1]) == cell
         assert (data[2:] == block[2:]).all()
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs a folder in which nobody can make a file")
+def test_a_folder_in_which_no_file_can_be_made_is_refused():
+    with pytest.raises(HeapStateError, match="mmap: cannot make a file in /proc"):
+        create("mmap", 3, capacity=100, folder="/proc")

@@ -10,6 +10,7 @@ import pytest
 from sb3_extra_buffers import codecs, heaps
 from sb3_extra_buffers.codecs import CellSpec, bind
 from sb3_extra_buffers.errors import (
+    ParameterError,
     PluginConflictError,
     PluginLoadError,
     PluginProtocolError,
@@ -78,6 +79,7 @@ assert not logging.getLogger().handlers and threading.active_count() == 1
     ("source", "cause"),
     [
         ("raise OSError('libfoo.so.3 is missing')", "OSError: libfoo.so.3 is missing"),
+        ("import sys; sys.exit(3)", "SystemExit: 3"),
         ("import no_such_module_anywhere", "ModuleNotFoundError: No module named 'no_such_module_anywhere'"),
         (
             """
@@ -98,7 +100,7 @@ assert not logging.getLogger().handlers and threading.active_count() == 1
             "unknown hook 'sb3_extra_buffers_codex'",
         ),
     ],
-    ids=["raises-on-import", "missing-import", "hook-raises", "misspelt-hook"],
+    ids=["raises-on-import", "exits-on-import", "missing-import", "hook-raises", "misspelt-hook"],
 )
 def test_a_broken_plugin_is_kept_and_raised_with_its_cause_each_time(install, source, cause):
     install(
@@ -137,7 +139,9 @@ def test_a_plugin_may_not_take_the_name_of_a_built_in(install):
 @pytest.mark.parametrize(("protocol", "older"), [(0, "odd-dist"), (2, "sb3-extra-buffers")])
 def test_another_protocol_number_is_refused_and_says_what_to_upgrade(install, protocol, older):
     install("odd-dist", "odd", "fake_odd", GOOD.format(protocol=protocol))
-    with pytest.raises(PluginProtocolError, match=rf"protocol {protocol}, expected protocol 1.*--upgrade {older}$"):
+    with pytest.raises(
+        PluginProtocolError, match=rf"protocol {protocol}, expected protocol 1.*--upgrade .{older}>=1.$"
+    ):
         bind("odd", CELL)
     expect_others_to_work()
 
@@ -169,6 +173,7 @@ def test_a_factory_that_returns_no_codec_is_refused(install):
         ("lz4-frame-5", "slash: lz4-frame/-5$"),
         ("lz4", "Did you mean 'lz4-block' or 'lz4-frame'"),
         ("gzip--5", "Did you mean 'gzip'"),
+        ("GZIP", "Did you mean 'gzip'"),
     ],
 )
 def test_an_unknown_name_gets_the_nearest_one_and_the_installed_ones(name, hint):
@@ -184,7 +189,7 @@ def test_a_known_codec_that_is_not_installed_gets_the_command_that_installs_it(n
     monkeypatch.setattr(codecs.registry, "_offers", installed)
     monkeypatch.setattr(codecs.registry, "_loaded", {})
     monkeypatch.setattr(codecs.registry, "_failed", {})
-    with pytest.raises(UnknownPluginError, match=rf'Run: pip install "sb3-extra-buffers\[{extra}\]"$'):
+    with pytest.raises(UnknownPluginError, match=rf'Run: pip install "sb3-extra-buffers\[{extra}\]>=1"$'):
         bind(name, CELL)
 
 
@@ -243,3 +248,16 @@ def test_a_kept_failure_does_not_collect_tracebacks(install):
         caught.append(info.value)
     assert caught[0] is not caught[1]
     assert str(copy.copy(caught[0])) == str(caught[1])
+
+
+@pytest.mark.parametrize("name", [None, 5, {"name": "ring"}])
+def test_a_name_that_is_no_text_is_refused(name):
+    with pytest.raises(ParameterError, match="it must be text, one of: memory, mmap, ring"):
+        heaps.create(name, 5)
+
+
+def test_a_factory_that_raises_is_reported_with_its_distribution_and_cause(install):
+    source = GOOD.format(protocol=1).replace("factory=NoneCodec", "factory=lambda spec, cell: spec.params['speed']")
+    install("odd-dist", "odd", "fake_odd", source)
+    with pytest.raises(PluginLoadError, match=r"odd-dist 1.0 .*binding odd to 4 x uint8 raised KeyError: 'speed'"):
+        bind("odd", CELL)

@@ -68,7 +68,7 @@ def test_flat_bytes_reads_inside_and_refuses_outside():
     assert bytes(source.view(10, 0)) == b""
     starts, lengths = np.array([0, 9]), np.array([10, 1])
     assert (source.addresses(starts, lengths) - np.uint64(data.ctypes.data)).tolist() == [0, 9]
-    for start, length in ((-1, 1), (0, 11), (10, 1), (5, -1)):
+    for start, length in ((-1, 1), (0, 11), (10, 1), (5, -1), (2**63 - 5, 99), (1, 2**63 - 1)):
         with pytest.raises(HeapStateError, match=f"read {length} bytes at {start}"):
             source.view(start, length)
         with pytest.raises(HeapStateError, match="the array holds bytes 0 to 10"):

@@ -8,8 +8,8 @@ import numpy as np
 
 from sb3_extra_buffers.codecs.pool import automatic_threads, run_split
 from sb3_extra_buffers.codecs.protocol import Codec
-from sb3_extra_buffers.errors import CellMismatchError, ParameterError, PayloadError
-from sb3_extra_buffers.views import Bytes, ByteSource, Indices, check_rows
+from sb3_extra_buffers.errors import CellMismatchError, HeapStateError, ParameterError, PayloadError
+from sb3_extra_buffers.views import Bytes, ByteSource, Indices, check_room, check_rows
 
 
 def encode_batch(codec: Codec, rows: Bytes, out: Bytes) -> Indices:
@@ -21,10 +21,7 @@ def encode_batch(codec: Codec, rows: Bytes, out: Bytes) -> Indices:
     :return: the length of each payload
     """
     check_rows(codec.spec.name, "rows", rows, None, codec.cell.nbytes)
-    needed = len(rows) * codec.max_encoded_nbytes
-    if out.dtype != np.uint8 or out.ndim != 1 or len(out) < needed or not out.flags.c_contiguous:
-        found = f"an array of {out.dtype} with shape {out.shape}"
-        raise CellMismatchError(codec.spec.name, "out", found, f"at least {needed} contiguous uint8")
+    check_room(codec.spec.name, "out", out, len(rows) * codec.max_encoded_nbytes)
     native = getattr(codec, "encode_batch", None)
     lengths: Indices = native(rows, out) if native is not None else _encode_loop(codec, rows, out)
     return lengths
@@ -43,11 +40,19 @@ def decode_batch(
     :param threads: how many threads shall work on it; ``None`` uses more than one if the codec declares that a batch
         of this size gains from it (``min_nbytes_per_thread``)
     """
-    starts, lengths = np.asarray(starts, np.int64), np.asarray(lengths, np.int64)
+    name = codec.spec.name
+    if not hasattr(source, "addresses"):
+        found = f"an object of type {type(source).__name__}"
+        raise CellMismatchError(name, "source", found, "a heap", "An array becomes a source by FlatBytes(array).")
+    starts, lengths = _integers(name, "starts", starts), _integers(name, "lengths", lengths)
     if starts.ndim != 1 or starts.shape != lengths.shape:
         found = f"of shape {lengths.shape} for starts of shape {starts.shape}"
-        raise CellMismatchError(codec.spec.name, "lengths", found, "two one-dimensional arrays of one length")
-    check_rows(codec.spec.name, "out", out, len(starts), codec.cell.nbytes, writable=True)
+        raise CellMismatchError(name, "lengths", found, "two one-dimensional arrays of one length")
+    if starts.size and starts.min() < 0:
+        asked = f"decode payload {int((starts < 0).argmax())} of the batch"
+        hint = "It was never written, or was evicted before it was located."
+        raise HeapStateError(name, asked, "its cell has no payload (position -1)", hint)
+    check_rows(name, "out", out, len(starts), codec.cell.nbytes, writable=True)
     native = getattr(codec, "decode_batch", None)
 
     def work(part: slice) -> None:
@@ -62,6 +67,13 @@ def decode_batch(
             raise
 
     run_split(work, len(starts), _thread_count(codec, out.nbytes, threads))
+
+
+def _integers(owner: str, argument: str, values: Indices) -> Indices:
+    array = np.asarray(values)
+    if array.size and array.dtype.kind not in "iu":
+        raise CellMismatchError(owner, argument, f"an array of {array.dtype}", "an array of integers")
+    return array.astype(np.int64, copy=False)
 
 
 def _thread_count(codec: Any, nbytes: int, threads: int | None) -> int:

@@ -9,7 +9,7 @@ from sb3_extra_buffers.codecs.cell import CellSpec
 from sb3_extra_buffers.codecs.plugin import CODEC_PROTOCOL, CodecHooks, CodecPlugin
 from sb3_extra_buffers.codecs.protocol import Codec
 from sb3_extra_buffers.codecs.spec import CodecSpec
-from sb3_extra_buffers.errors import ParameterError, PluginProtocolError
+from sb3_extra_buffers.errors import ExtraBuffersError, ParameterError, PluginLoadError, PluginProtocolError
 from sb3_extra_buffers.registry import PluginKind, Registry
 
 #: What names a codec: the shorthand (``"zstd-5"``), a spec, or the JSON form of one.
@@ -62,9 +62,15 @@ def bind(codec: CodecLike, cell: CellSpec) -> Codec:
         raise ParameterError("bind", "cell", cell, "it must be a CellSpec(dtype, count)")
     spec = parse(codec)
     plugin = registry.load(spec.name)
-    bound = plugin.factory(plugin.complete(spec), cell)
+    complete, offer = plugin.complete(spec), registry.offers()[spec.name][0]
+    try:
+        bound = plugin.factory(complete, cell)
+    except ExtraBuffersError:
+        raise
+    except Exception as cause:
+        text = f"binding {complete} to {cell} raised {type(cause).__name__}: {cause}"
+        raise PluginLoadError("codec", spec.name, str(offer), text) from cause
     if not isinstance(bound, Codec):
-        offer = registry.offers()[spec.name][0]
         missing = sorted(part for part in _CONTRACT if not hasattr(bound, part))
         found = f"a {type(bound).__name__} without {', '.join(missing)}"
         raise PluginProtocolError("codec", spec.name, str(offer), found, "an object that fulfils the Codec protocol")

@@ -11,7 +11,7 @@ import numpy as np
 from sb3_extra_buffers.codecs.cell import CellSpec
 from sb3_extra_buffers.codecs.spec import CodecSpec
 from sb3_extra_buffers.errors import PayloadError
-from sb3_extra_buffers.views import Buffer, Bytes, ByteSource, Indices, view_bytes
+from sb3_extra_buffers.views import Buffer, Bytes, ByteSource, Indices, check_room, check_rows, view_bytes
 
 _CRC_NBYTES = 4
 
@@ -96,16 +96,18 @@ class ByteCodec(ABC):
     # The contract, in terms of the two calls above.
 
     def encode(self, cell: Buffer, /) -> Buffer:
-        view = view_bytes(self.spec.name, "cell", cell, self.cell.nbytes)
+        view = self.cell.view(self.spec.name, "cell", cell)
         payload = self.compress(view)
         return payload if len(payload) < self.max_encoded_nbytes else bytes(self._raw(view))
 
     def decode_into(self, payload: Buffer, out: Buffer, /) -> None:
-        target = view_bytes(self.spec.name, "out", out, self.cell.nbytes, writable=True)
+        target = self.cell.view(self.spec.name, "out", out, writable=True)
         source = view_bytes(self.spec.name, "payload", payload)
         self._decode(source, target)
 
     def encode_batch(self, rows: Bytes, out: Bytes, /) -> Indices:
+        check_rows(self.spec.name, "rows", rows, None, self.cell.nbytes)
+        check_room(self.spec.name, "out", out, len(rows) * self.max_encoded_nbytes)
         nbytes, limit, end = self.cell.nbytes, self.max_encoded_nbytes, 0
         cells, target = memoryview(rows.reshape(-1)), memoryview(out)
         lengths = np.empty(len(rows), np.int64)
@@ -120,6 +122,7 @@ class ByteCodec(ABC):
         return lengths
 
     def decode_batch(self, source: ByteSource, starts: Indices, lengths: Indices, out: Bytes, /) -> None:
+        check_rows(self.spec.name, "out", out, len(starts), self.cell.nbytes, writable=True)
         nbytes, view, decode, target = self.cell.nbytes, source.view, self._decode, memoryview(out.reshape(-1))
         index = 0
         try:
@@ -129,6 +132,9 @@ class ByteCodec(ABC):
             error.index = index
             raise
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.spec} for {self.cell}>"
+
     def __reduce__(self) -> tuple[Any, ...]:
         # Contexts and compiled code do not travel; the name and the parameters do.
         from sb3_extra_buffers.codecs.binding import bind
@@ -136,6 +142,8 @@ class ByteCodec(ABC):
         return bind, (self.spec, self.cell)
 
     def _decode(self, payload: memoryview, out: memoryview) -> None:
+        if not len(payload):
+            raise PayloadError(self.spec.name, 0, "it is empty")
         if len(payload) < self.max_encoded_nbytes:
             try:
                 self.decompress_into(payload, out)

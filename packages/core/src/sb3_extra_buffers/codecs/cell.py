@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sb3_extra_buffers.errors import ParameterError
+from sb3_extra_buffers.errors import CellMismatchError, ParameterError
+from sb3_extra_buffers.views import Buffer, view_bytes
 
 _KINDS = "biuf"
 
@@ -23,8 +24,11 @@ class CellSpec:
     __slots__ = ("_count", "_dtype")
 
     def __init__(self, dtype: DTypeLike, count: int) -> None:
-        self._dtype: np.dtype[Any] = np.dtype(dtype)
-        if self._dtype.kind not in _KINDS or self._dtype.subdtype is not None:
+        try:
+            self._dtype: np.dtype[Any] = np.dtype(dtype)
+        except TypeError as error:
+            raise ParameterError("CellSpec", "dtype", dtype, "it must name a dtype of numpy") from error
+        if dtype is None or self._dtype.kind not in _KINDS or self._dtype.subdtype is not None:
             raise ParameterError("CellSpec", "dtype", dtype, "it must be a plain bool, integer or float dtype")
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
             raise ParameterError("CellSpec", "count", count, "it must be an integer of at least 1")
@@ -45,6 +49,25 @@ class CellSpec:
         """Size of the raw cell in bytes."""
         return self._dtype.itemsize * self._count
 
+    def view(self, owner: str, argument: str, buffer: Buffer, *, writable: bool = False) -> memoryview:
+        """See a buffer as the bytes of one such cell, or say precisely why it is none.
+
+        An array must have the dtype of the cell, or be raw bytes (uint8).
+
+        :param owner: who asks, for the error
+        :param argument: the argument's name, for the error
+        :param buffer: any object with the buffer protocol
+        :param writable: whether it will be written to
+        """
+        if isinstance(buffer, np.ndarray) and buffer.dtype not in (self._dtype, np.uint8):
+            expected = f"{self} or its bytes as uint8"
+            raise CellMismatchError(owner, argument, f"an array of {buffer.dtype}", expected, f"Bound to {self!r}.")
+        view = view_bytes(owner, argument, buffer, writable=writable)
+        if view.nbytes != self.nbytes:
+            expected = f"{self.nbytes} bytes ({self})"
+            raise CellMismatchError(owner, argument, f"{view.nbytes} bytes long", expected)
+        return view
+
     def to_json(self) -> dict[str, Any]:
         """A form that JSON can hold and :meth:`from_json` reads back."""
         return {"dtype": self._dtype.str, "count": self._count}
@@ -52,6 +75,8 @@ class CellSpec:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CellSpec:
         """Rebuild what :meth:`to_json` wrote."""
+        if set(data) != {"dtype", "count"}:
+            raise ParameterError("CellSpec", "json", dict(data), 'it must look like {"dtype": "|u1", "count": 7056}')
         return cls(data["dtype"], data["count"])
 
     def __eq__(self, other: object) -> bool:

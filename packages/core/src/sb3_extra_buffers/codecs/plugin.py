@@ -58,10 +58,20 @@ class CodecPlugin:
         owner, defaults = f"codec {spec.name!r}", dict(self.parameters)
         if self.levels is not None:
             defaults["level"] = self.levels.default
-            level = spec.params.get("level", self.levels.default)
-            if level not in self.levels:
-                raise ParameterError(owner, "level", level, f"levels: {self.levels} (default {self.levels.default})")
+            self._check_level(owner, spec)
         return CodecSpec(spec.name, complete_parameters(owner, spec.params, defaults))
+
+    def _check_level(self, owner: str, spec: CodecSpec) -> None:
+        assert self.levels is not None
+        level = spec.params.get("level", self.levels.default)
+        if level in self.levels:
+            return
+        allowed, hint = f"levels: {self.levels} (default {self.levels.default})", ""
+        if type(level) is not int:
+            allowed = f"it must be an int; {allowed}"
+        elif -level in self.levels:
+            hint = f"«{spec.name}{level}» reads as level {level}; {spec.name}/{-level} is level {-level}."
+        raise ParameterError(owner, "level", level, allowed, hint)
 
 
 class CodecHooks:

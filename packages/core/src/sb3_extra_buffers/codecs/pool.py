@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 #: More threads than this would compete with the environments and with torch for the same cores.
 MAX_AUTOMATIC_THREADS = 4
 
+_NAME = "sb3-extra-buffers"
 _pool: ThreadPoolExecutor | None = None
 _pool_size = 0
 
@@ -30,6 +32,8 @@ def run_split(work: Callable[[slice], None], count: int, threads: int) -> None:
     :param count: how many items there are
     :param threads: into how many slices to cut them
     """
+    if threading.current_thread().name.startswith(_NAME):
+        threads = 1  # a worker that waited for workers could wait for ever
     threads = max(1, min(threads, count))
     if threads == 1:
         work(slice(0, count))
@@ -53,7 +57,7 @@ def _get_pool(workers: int) -> ThreadPoolExecutor:
 
     global _pool, _pool_size
     if _pool is None or _pool_size < workers:
-        _pool, _pool_size = ThreadPoolExecutor(workers, thread_name_prefix="sb3-extra-buffers"), workers
+        _pool, _pool_size = ThreadPoolExecutor(workers, thread_name_prefix=_NAME), workers
     return _pool
 
 

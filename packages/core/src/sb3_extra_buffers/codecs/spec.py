@@ -67,7 +67,8 @@ class CodecSpec:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CodecSpec:
         """Rebuild what :meth:`to_json` wrote."""
-        if not isinstance(data.get("name"), str) or not set(data) <= {"name", "params"}:
+        fits = isinstance(data.get("name"), str) and isinstance(data.get("params") or {}, Mapping)
+        if not fits or not set(data) <= {"name", "params"}:
             raise ParameterError(
                 "codec", "spec", dict(data), 'it must look like {"name": "zstd", "params": {"level": 3}}'
             )
@@ -89,7 +90,7 @@ class CodecSpec:
             name, _, level = text.rpartition("/")
             if not name or not _INTEGER.fullmatch(level):
                 raise ParameterError(
-                    "codec", "name", text, "after the slash must stand an integer, as in 'lz4-frame/5'"
+                    "codec", "name", text, "around the slash stand a name and an integer, as in 'lz4-frame/5'"
                 )
             return cls(name, {"level": int(level)})
         match = _LETTERS_THEN_LEVEL.fullmatch(text)

@@ -1,4 +1,4 @@
-"""Look at every plugin by loading it and, if it is a codec, using it once; keep what was found."""
+"""Look at every plugin by loading it and using it once, and keep what was found."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import numpy as np
+
 from sb3_extra_buffers import codecs, heaps
-from sb3_extra_buffers.errors import ExtraBuffersError, PayloadError
+from sb3_extra_buffers.errors import ExtraBuffersError, HeapStateError, PayloadError
 from sb3_extra_buffers.registry import Registry
 
 #: What a bug report should tell: the core, what it needs, and what it is used with.
@@ -64,13 +66,25 @@ def _try_codec(name: str) -> None:
         raise PayloadError(name, 64, "a test cell did not come back")
 
 
+def _try_heap(name: str) -> None:
+    """Store one payload and read it."""
+    required = heaps.registry.load(name).required
+    if set(required) - {"capacity"}:
+        return  # only its owner knows what it needs
+    heap = heaps.create(name, 1, **dict.fromkeys(required, 4096))
+    heap.reserve(np.zeros(1, np.int64), 4)[:] = 7
+    heap.commit(np.array([4]))
+    starts, lengths = heap.locate(np.zeros(1, np.int64))
+    if bytes(heap.view(starts.item(), lengths.item())) != bytes([7] * 4):
+        raise HeapStateError(name, "read a test payload", "other bytes came back")
+
+
 def _findings(registry: Registry[Any]) -> list[Finding]:
     found = []
     for name, offers in registry.offers().items():
         try:
             plugin = registry.load(name)
-            if registry is codecs.registry:
-                _try_codec(name)
+            _try_codec(name) if registry is codecs.registry else _try_heap(name)
         except Exception as error:  # whatever a plugin does wrong is what the report is about
             works, detail = (
                 False,

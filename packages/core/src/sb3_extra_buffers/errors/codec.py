@@ -38,5 +38,5 @@ class PayloadError(CodecError, ValueError):
         which = "payload" if self.index is None else f"payload {self.index} of the batch"
         return (
             f"{self.codec}: {which} ({self.payload_nbytes} bytes) cannot be decoded: {self.problem}. "
-            "The stored bytes are damaged, or were written by another codec, level or cell shape."
+            "The stored bytes are damaged, or were written by another codec or for another cell."
         )

@@ -18,7 +18,7 @@ class MissingExtraError(ExtraBuffersError, ImportError):
     def explain(self) -> str:
         return (
             f"{self.feature} needs the package {self.package!r}, which is not installed. "
-            f'Run: pip install "sb3-extra-buffers[{self.extra}]"'
+            f'Run: pip install "sb3-extra-buffers[{self.extra}]>=1"'
         )
 
 

@@ -13,7 +13,10 @@ class HeapError(ExtraBuffersError):
 
 @dataclass(eq=False)
 class HeapFullError(HeapError, MemoryError):
-    """One row of payloads does not fit, even with everything else evicted."""
+    """One row of payloads does not fit, even with everything else evicted; or there is no memory or disk to be had.
+
+    A capacity of 0 says that nothing was allocated at all.
+    """
 
     heap: str
     needed: int
@@ -21,9 +24,10 @@ class HeapFullError(HeapError, MemoryError):
     hint: str = ""
 
     def explain(self) -> str:
-        return sentence_join(
-            f"{self.heap}: {self.needed} bytes were needed at once, the capacity is {self.capacity} bytes.", self.hint
-        )
+        if not self.capacity:
+            return sentence_join(f"{self.heap}: {self.needed} bytes could not be had.", self.hint)
+        needed = f"{self.heap}: {self.needed} bytes were needed at once, the capacity is {self.capacity} bytes."
+        return sentence_join(needed, self.hint)
 
 
 @dataclass(eq=False)

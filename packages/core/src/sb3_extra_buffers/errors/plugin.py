@@ -36,7 +36,7 @@ class PluginLoadError(PluginError, ImportError):
 
     def explain(self) -> str:
         return (
-            f"The {self.kind} {self.name!r} of {self.distribution} is installed but failed to load: {self.cause}. "
+            f"The {self.kind} {self.name!r} of {self.distribution} is installed but does not work: {self.cause}. "
             f"Reinstall {self.distribution.split(' ')[0]} or repair what the cause names; nothing else is affected."
         )
 

@@ -57,14 +57,15 @@ class MemoryHeap(TableHeap):
     def view(self, start: int, length: int, /) -> memoryview:
         number, offset = start >> _SHIFT, start & _OFFSET
         segment = self._segments[number] if 0 <= number < len(self._segments) else None
-        if segment is None or length < 0 or offset + length > segment.used:
+        if segment is None or length < 1 or offset + length > segment.used:
             raise self._outside(start, length)
         return segment.view[offset : offset + length]
 
     def addresses(self, starts: Indices, lengths: Indices, /) -> NDArray[np.uint64]:
         numbers, offsets = starts >> _SHIFT, starts & _OFFSET
-        known = (starts >= 0) & (numbers < len(self._limits)) & (lengths >= 0)
-        outside = ~known | (offsets + lengths > self._limits[np.where(known, numbers, 0)])
+        known = (starts >= 0) & (numbers < len(self._limits)) & (lengths > 0)
+        # Not «offset + length > limit»: a huge length would overflow and look small.
+        outside = ~known | (lengths > self._limits[np.where(known, numbers, 0)] - offsets)
         if outside.any():
             bad = int(np.argmax(outside))
             raise self._outside(int(starts[bad]), int(lengths[bad]))
@@ -120,13 +121,19 @@ class MemoryHeap(TableHeap):
         return starts
 
     def _replace_current(self, at_least: int, placed: Indices) -> None:
-        if not self._segment(self._current).cells:
-            self._drop(self._current)
+        """Go on in another segment, or at the beginning of this one if nothing in it is alive."""
+        number, segment = self._current, self._segment(self._current)
+        if not segment.cells and len(segment.view) >= at_least:
+            self._used -= segment.used
+            segment.used = 0
+            return
         try:
             self._current = self._open(at_least)
         except HeapFullError:
             self._release(placed.tolist())  # the row is refused as a whole
             raise
+        if not segment.cells:
+            self._drop(number)
 
     def _segment(self, number: int) -> _Segment:
         segment = self._segments[number]
@@ -179,10 +186,9 @@ class MemoryHeap(TableHeap):
             return
         emptiest = min(closed, key=lambda number: self._segment(number).cells / self._segment(number).used)
         cells = np.flatnonzero((self._starts >> _SHIFT) == emptiest)
-        lengths = self._lengths[cells].astype(np.int64)
-        before = lengths.cumsum() - lengths
-        offsets = np.repeat((self._starts[cells] & _OFFSET) - before, lengths) + np.arange(lengths.sum())
-        starts = self._place(self._segment(emptiest).data[offsets], lengths)
+        old, lengths = self.locate(cells)
+        moved = b"".join(self.view(*place) for place in zip(old.tolist(), lengths.tolist()))
+        starts = self._place(np.frombuffer(moved, np.uint8), lengths)
         self._release(self._forget(cells))
         self._record(cells, starts, lengths)
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from sb3_extra_buffers.errors import HeapFullError, ParameterError
+from sb3_extra_buffers.errors import HeapFullError, HeapStateError, ParameterError
 from sb3_extra_buffers.heaps.plugin import HeapPlugin
 from sb3_extra_buffers.heaps.ring import RingHeap
 from sb3_extra_buffers.registry import Scalar, hookimpl
-from sb3_extra_buffers.views import Bytes
+from sb3_extra_buffers.views import Bytes, Indices
 
 
 class MmapHeap(RingHeap):
@@ -35,16 +35,30 @@ class MmapHeap(RingHeap):
     def __init__(self, cells: int, capacity: int, folder: str | os.PathLike[str] | None = None) -> None:
         if folder is not None and not (isinstance(folder, (str, os.PathLike)) and Path(folder).is_dir()):
             raise ParameterError("heap 'mmap'", "folder", folder, "it must be a folder that exists")
+        self._asked_folder = folder
         self._folder = Path(tempfile.gettempdir() if folder is None else folder)
+        self._owner = os.getpid()
         super().__init__(cells, capacity)
 
     @property
     def nbytes(self) -> int:
         return self._index_nbytes()  # the payloads are in the file
 
+    def reserve(self, cells: Indices, worst_case_bytes: int, /) -> Bytes:
+        if os.getpid() != self._owner:
+            hint = "Make a heap of its own in the child, or pickle this one."
+            raise HeapStateError(
+                self.label, "write", "this process was forked and shares the file with its parent", hint
+            )
+        return super().reserve(cells, worst_case_bytes)
+
     def _allocate(self) -> Bytes:
-        # Open as long as the heap lives, so no «with».
-        self._file = tempfile.TemporaryFile(dir=self._folder, prefix="sb3-extra-buffers-", buffering=0)  # noqa: SIM115
+        try:
+            # Open as long as the heap lives, so no «with».
+            self._file = tempfile.TemporaryFile(dir=self._folder, prefix="sb3-extra-buffers-", buffering=0)  # noqa: SIM115
+        except OSError as error:
+            found, hint = str(error.strerror), "Choose a folder in which files can be made."
+            raise HeapStateError(self.label, f"make a file in {self._folder}", found, hint) from error
         weakref.finalize(self, self._file.close)
         try:
             if hasattr(os, "posix_fallocate"):
@@ -52,8 +66,9 @@ class MmapHeap(RingHeap):
             else:
                 self._file.truncate(self._capacity)
             return np.frombuffer(mmap.mmap(self._file.fileno(), self._capacity, access=mmap.ACCESS_READ), np.uint8)
+        except OverflowError as error:
+            raise HeapFullError(self.label, self._capacity, 0, "No file can be as large.") from error
         except OSError as error:
-            self._file.close()
             raise self._disk_full(self._capacity, error) from error
 
     def _write(self, place: int, data: Bytes) -> None:
@@ -74,7 +89,9 @@ class MmapHeap(RingHeap):
         return HeapFullError(self.label, needed, self._capacity, hint)
 
     def _parameters(self) -> dict[str, Scalar]:
-        return {**super()._parameters(), "folder": str(self._folder)}
+        # As it was asked for: another machine has its temporary folder elsewhere.
+        folder = None if self._asked_folder is None else os.fspath(self._asked_folder)
+        return {**super()._parameters(), "folder": folder}
 
 
 @hookimpl

@@ -52,6 +52,10 @@ class WriteQueue:
         self._begins[self._tail] = True
         self._tail = new.stop
 
+    def oldest(self, default: int) -> int:
+        """The position of the oldest entry, or ``default`` if there is none."""
+        return self._starts.item(self._head) if self._head < self._tail else default
+
     def begins_before(self, position: int) -> bool:
         """Whether the oldest entry lies before ``position``."""
         return self._head < self._tail and self._starts.item(self._head) < position

@@ -46,16 +46,19 @@ class RingHeap(TableHeap):
     def view(self, start: int, length: int, /) -> memoryview:
         place = start % self._capacity
         alive = max(0, self._tail - self._capacity) <= start and start + length <= self._tail
-        if length < 0 or not alive or place + length > self._capacity:
+        if length < 1 or not alive or place + length > self._capacity:
             raise self._outside(start, length)
         return self._view[place : place + length]
 
     def addresses(self, starts: Indices, lengths: Indices, /) -> NDArray[np.uint64]:
         oldest = max(0, self._tail - self._capacity)
         places = starts % self._capacity
-        outside = (starts < oldest) | (starts + lengths > self._tail) | (places + lengths > self._capacity)
-        if (outside | (lengths < 0)).any():
-            bad = int(np.argmax(outside | (lengths < 0)))
+        # Not «start + length > tail»: a huge length would overflow and look small.
+        outside = (starts < oldest) | (starts > self._tail)
+        outside |= (lengths > self._tail - starts) | (lengths > self._capacity - places)
+        outside |= lengths < 1
+        if outside.any():
+            bad = int(outside.argmax())
             raise self._outside(int(starts[bad]), int(lengths[bad]))
         return places.astype(np.uint64) + np.uint64(self._bytes.ctypes.data)
 
@@ -88,8 +91,8 @@ class RingHeap(TableHeap):
             self._write(starts.item(0) % self._capacity, payloads[:cut])
             self._write((tail - len(payloads) + cut) % self._capacity, payloads[cut:])
         except HeapFullError:
-            # Part of the row may have been written over what was overtaken; the rest is intact.
-            kept = before[0] >= max(0, oldest)
+            # Part of the row may have been written over what was overtaken. What is still queued is intact.
+            kept = before[0] >= self._queue.oldest(self._tail)
             self._record(cells[kept], before[0][kept], before[1][kept])
             raise
         self._record(cells, starts, lengths)

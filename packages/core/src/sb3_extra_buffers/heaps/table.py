@@ -8,12 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.errors import HeapStateError, ParameterError
+from sb3_extra_buffers.errors import HeapFullError, HeapStateError, ParameterError
 from sb3_extra_buffers.heaps.protocol import Evictions
 from sb3_extra_buffers.registry import Scalar
 from sb3_extra_buffers.views import Bytes, Indices
 
-_MAX_PAYLOAD = np.iinfo(np.int32).max
+_MAX_PAYLOAD = int(np.iinfo(np.int32).max)
+#: A staging area up to this size is kept from row to row.
+_MAX_STAGING = 1 << 22
 
 
 class TableHeap(ABC):
@@ -30,8 +32,11 @@ class TableHeap(ABC):
     def __init__(self, cells: int) -> None:
         if isinstance(cells, bool) or not isinstance(cells, (int, np.integer)) or cells < 1:
             raise ParameterError(f"heap {self.label!r}", "cells", cells, "it must be an integer of at least 1")
-        self._starts = np.full(int(cells), -1, np.int64)
-        self._lengths = np.zeros(int(cells), np.int32)
+        try:
+            self._starts = np.full(int(cells), -1, np.int64)
+            self._lengths = np.zeros(int(cells), np.int32)
+        except (MemoryError, ValueError) as error:
+            raise HeapFullError(self.label, 12 * int(cells), 0, "The index takes 12 bytes for each cell.") from error
         self._live = 0
         self._evicted = Evictions()
         self._staging = np.empty(0, np.uint8)
@@ -70,12 +75,14 @@ class TableHeap(ABC):
             raise self._no_such_cells(cells)
         if len(set(numbers)) != len(numbers):
             raise HeapStateError(self.label, f"reserve cells {numbers}", "a cell is named twice in one row")
-        if worst_case_bytes < 0:
-            raise ParameterError(
-                f"heap {self.label!r}", "worst_case_bytes", worst_case_bytes, "it must not be negative"
-            )
+        if not isinstance(worst_case_bytes, (int, np.integer)) or worst_case_bytes < 0:
+            allowed = "it must be an integer of at least 0"
+            raise ParameterError(f"heap {self.label!r}", "worst_case_bytes", worst_case_bytes, allowed)
         if len(self._staging) < worst_case_bytes:
-            self._staging = np.empty(worst_case_bytes, np.uint8)
+            try:
+                self._staging = np.empty(worst_case_bytes, np.uint8)
+            except (MemoryError, ValueError) as error:
+                raise HeapFullError(self.label, worst_case_bytes, 0, "Reserve fewer cells at a time.") from error
         self._reserved = cells, worst_case_bytes
         return self._staging[:worst_case_bytes]
 
@@ -83,18 +90,22 @@ class TableHeap(ABC):
         if self._reserved is None:
             raise HeapStateError(self.label, "commit", "nothing is reserved", "Call reserve() first.")
         cells, room = self._reserved
-        lengths = np.asarray(lengths, np.int64)
+        lengths = np.asarray(lengths)
         sizes = lengths.tolist()
-        if lengths.shape != cells.shape or not _plausible(sizes, room):
+        if lengths.shape != cells.shape or (sizes and lengths.dtype.kind not in "iu") or not _plausible(sizes, room):
             raise HeapStateError(
                 self.label,
                 f"commit payloads of {sizes} bytes",
                 f"{len(cells)} cells and {room} bytes are reserved",
-                "Lengths must be one per cell, at least 1, and fit the reservation; it is still open.",
+                f"Lengths must be integers, one per cell, from 1 to {_MAX_PAYLOAD}, and fit the reservation, "
+                "which is still open.",
             )
         self._reserved = None
+        staging = self._staging
+        if len(staging) > _MAX_STAGING:
+            self._staging = np.empty(0, np.uint8)  # a bulk load must not hold its worst case for ever
         if sizes:
-            self._store(cells, self._staging[: sum(sizes)], lengths)
+            self._store(cells, staging[: sum(sizes)], lengths.astype(np.int64, copy=False))
 
     def locate(self, cells: Indices, /) -> tuple[Indices, Indices]:
         cells = self._as_cells(cells)
@@ -147,13 +158,16 @@ class TableHeap(ABC):
         return cells.astype(np.int64, copy=False)
 
     def _no_such_cells(self, cells: Indices) -> ParameterError:
-        found, allowed = f"{cells.min()} to {cells.max()}", f"cells are numbered 0 to {self.cells - 1}"
-        return ParameterError(f"heap {self.label!r}", "cells", found, allowed)
+        wrong = int(cells.min()) if cells.min() < 0 else int(cells.max())
+        return ParameterError(f"heap {self.label!r}", "cells", wrong, f"cells are numbered 0 to {self.cells - 1}")
 
     def _outside(self, start: int, length: int) -> HeapStateError:
         found = "the cell has no payload" if start < 0 else "no live payload is there"
         hint = "It was never written, or was evicted since it was located."
         return HeapStateError(self.label, f"read {length} bytes at {start}", found, hint)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.cells} cells: {self.live} bytes live, capacity {self.capacity}>"
 
     # The pickled form holds the live payloads, packed, and nothing of the memory around them.
 

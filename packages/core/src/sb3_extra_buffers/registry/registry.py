@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +11,13 @@ from typing import Generic, TypeVar
 
 import pluggy
 
-from sb3_extra_buffers.errors import PluginConflictError, PluginError, PluginLoadError, PluginProtocolError
+from sb3_extra_buffers.errors import (
+    ParameterError,
+    PluginConflictError,
+    PluginError,
+    PluginLoadError,
+    PluginProtocolError,
+)
 from sb3_extra_buffers.registry.discovery import Offer, find_offers
 from sb3_extra_buffers.registry.hooks import PROJECT
 from sb3_extra_buffers.registry.plugin import Plugin
@@ -44,9 +51,15 @@ class Registry(Generic[P]):
 
     def __init__(self, kind: PluginKind[P]) -> None:
         self.kind = kind
+        self._renew_lock()
+        # A child that was forked while another thread imported a plugin would find the lock taken for ever.
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._renew_lock)
+        self.refresh()
+
+    def _renew_lock(self) -> None:
         # Re-entrant: a plugin may look up another one while it is being imported.
         self._lock = threading.RLock()
-        self.refresh()
 
     def refresh(self) -> None:
         """Forget everything, so that distributions installed since then are found and broken ones get another try."""
@@ -77,6 +90,8 @@ class Registry(Generic[P]):
         :param name: the word that users type
         :raise PluginError: for an unknown name, a name offered twice, a plugin that fails or speaks another protocol
         """
+        if not isinstance(name, str):
+            raise ParameterError(self.kind.label, "name", name, f"it must be text, one of: {', '.join(self.names())}")
         with self._lock:
             if name in self._loaded:
                 return self._loaded[name]
@@ -101,7 +116,7 @@ class Registry(Generic[P]):
         try:
             self._manager.register(offer.entry_point.load(), name=name)
             self._manager.check_pending()  # a misspelt hook name is an error, not a plugin that offers nothing
-        except Exception as cause:
+        except (Exception, SystemExit) as cause:  # a plugin that cannot live must not take the process with it
             # pluggy leaves a plugin half registered when its hook raises, and would ignore it from then on.
             if self._manager.has_plugin(name):
                 self._manager.unregister(name=name)
@@ -117,6 +132,9 @@ class Registry(Generic[P]):
         plugin = self._handed_over.pop()
         if not isinstance(plugin, self.kind.plugin_type):
             raise PluginProtocolError(label, name, str(offer), f"an object of type {type(plugin).__name__}", expected)
+        if type(plugin.protocol) is not int:
+            found = f"protocol {plugin.protocol!r}"
+            raise PluginProtocolError(label, name, str(offer), found, f"protocol {self.kind.protocol}, as a number")
         if plugin.protocol != self.kind.protocol:
             older = offer.distribution if plugin.protocol < self.kind.protocol else "sb3-extra-buffers"
             raise PluginProtocolError(
@@ -125,6 +143,6 @@ class Registry(Generic[P]):
                 str(offer),
                 f"protocol {plugin.protocol}",
                 f"protocol {self.kind.protocol}",
-                f"Upgrade {older}: pip install --upgrade {older}",
+                f'Upgrade {older}: pip install --upgrade "{older}>=1"',
             )
         return plugin

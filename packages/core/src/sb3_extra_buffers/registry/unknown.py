@@ -28,7 +28,7 @@ def _hint(name: str, installed: Collection[str], homes: Mapping[str, str]) -> st
     if attached and attached[1] in known:
         return f"The level of a name with a dash or a digit follows a slash: {attached[1]}/{attached[2]}"
     longer = sorted(other for other in known if name and other.startswith(name))
-    nearest = longer or difflib.get_close_matches(name, sorted(known), n=1)
+    nearest = longer or difflib.get_close_matches(name.lower(), sorted(known), n=1)
     if not nearest:
         return "Is the package that brings it installed? «python -m sb3_extra_buffers.doctor» lists what is."
     missing = [_install(guess, homes) for guess in nearest[:1] if guess not in installed]
@@ -36,4 +36,5 @@ def _hint(name: str, installed: Collection[str], homes: Mapping[str, str]) -> st
 
 
 def _install(name: str, homes: Mapping[str, str]) -> str:
-    return f'{name!r} is not installed. Run: pip install "sb3-extra-buffers[{homes[name]}]"'
+    # The bound keeps pip from taking an older core, which knows no codec distributions, and uninstalling this one.
+    return f'{name!r} is not installed. Run: pip install "sb3-extra-buffers[{homes[name]}]>=1"'

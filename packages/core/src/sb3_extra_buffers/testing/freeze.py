@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from sb3_extra_buffers.errors import ExtraBuffersError
 from sb3_extra_buffers.testing.golden import write_golden
 
 
@@ -22,7 +23,11 @@ def main() -> None:
     args = parser.parse_args()
     if args.file.exists() and not args.replace:
         parser.error(f"{args.file} exists; payloads that are frozen are replaced only with --replace")
-    print(f"{write_golden(args.codec, args.file)} payloads of {args.codec} written to {args.file}")
+    try:
+        count = write_golden(args.codec, args.file)
+    except ExtraBuffersError as error:
+        parser.error(str(error))
+    print(f"{count} payloads of {args.codec} written to {args.file}")
 
 
 if __name__ == "__main__":

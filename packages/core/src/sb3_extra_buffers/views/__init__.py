@@ -1,7 +1,7 @@
 """Bytes in memory, seen without copies. Codecs and heaps both build on it and need not know each other."""
 
-from sb3_extra_buffers.views.checks import check_rows, view_bytes
+from sb3_extra_buffers.views.checks import check_room, check_rows, view_bytes
 from sb3_extra_buffers.views.flat import FlatBytes
 from sb3_extra_buffers.views.types import Buffer, Bytes, ByteSource, Indices
 
-__all__ = ["Buffer", "ByteSource", "Bytes", "FlatBytes", "Indices", "check_rows", "view_bytes"]
+__all__ = ["Buffer", "ByteSource", "Bytes", "FlatBytes", "Indices", "check_room", "check_rows", "view_bytes"]

@@ -26,7 +26,8 @@ class FlatBytes:
         return self._view[start : start + length]
 
     def addresses(self, starts: Indices, lengths: Indices, /) -> NDArray[np.uint64]:
-        outside = (starts < 0) | (lengths < 0) | (starts + lengths > len(self._view))
+        # Not «start + length > size»: a huge length would overflow and look small.
+        outside = (starts < 0) | (lengths < 0) | (starts > len(self._view)) | (lengths > len(self._view) - starts)
         if outside.any():
             bad = int(outside.argmax())
             raise self._outside(starts.item(bad), lengths.item(bad))

@@ -97,7 +97,9 @@ def _bytes(payload: bytes) -> Bytes:
     return np.frombuffer(payload, np.uint8)
 
 
-@CODEC_RULES.rule("wrong-size", "A cell or output of the wrong size or layout is refused before anything is touched.")
+@CODEC_RULES.rule(
+    "wrong-size", "A cell or output of the wrong size, dtype or layout is refused before anything is touched."
+)
 def wrong_size(subject: CodecSubject) -> None:
     codec = subject.bind(np.uint16, 100)
     cell = sample(codec)
@@ -109,6 +111,11 @@ def wrong_size(subject: CodecSubject) -> None:
         what = f"an output of {nbytes} bytes"
         expect_raises(CellMismatchError, what, codec.decode_into, payload, out.row)
         out.expect_untouched(what)
+    for dtype in (np.int16, codec.cell.dtype.newbyteorder(), np.float16):
+        other = np.zeros(codec.cell.count, dtype)
+        expect_raises(CellMismatchError, f"a cell of {other.dtype}", codec.encode, other)
+        expect_raises(CellMismatchError, f"an output of {other.dtype}", codec.decode_into, payload, other)
+        expect(not other.any(), f"an output of {other.dtype} was written to although it was refused")
     strided = np.zeros(2 * codec.cell.nbytes, np.uint8)[::2]
     expect_raises(CellMismatchError, "a cell with gaps", codec.encode, strided)
     expect_raises(CellMismatchError, "an output with gaps", codec.decode_into, payload, strided)

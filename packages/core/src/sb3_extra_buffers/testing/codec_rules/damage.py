@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,7 +11,7 @@ from sb3_extra_buffers.codecs import Codec, decode_batch
 from sb3_extra_buffers.errors import PayloadError
 from sb3_extra_buffers.testing.codec_subject import CODEC_RULES, CodecSubject, as_bytes, decoded, sample
 from sb3_extra_buffers.testing.memory import GuardedRows
-from sb3_extra_buffers.testing.rule import NotApplicable, expect
+from sb3_extra_buffers.testing.rule import NotApplicable, expect, expect_raises
 from sb3_extra_buffers.views import Bytes, FlatBytes
 
 _CELLS = ((np.uint8, 40), (np.uint8, 3000), (np.float32, 700))
@@ -32,6 +33,16 @@ def _damaged(payload: bytes, seed: int = 0) -> Iterator[tuple[str, bytes]]:
             flipped = bytearray(payload)
             flipped[place] ^= 1 << bit
             yield f"altered in bit {bit} of byte {place}", bytes(flipped)
+    if size >= 16:
+        for first, second in random.integers(0, size, (8, 2)).tolist():
+            swapped = bytearray(payload)
+            swapped[first], swapped[second] = swapped[second], swapped[first]
+            yield f"altered by swapping bytes {first} and {second}", bytes(swapped)
+        yield "zeroed in the middle", payload[: size // 2] + bytes(4) + payload[size // 2 + 4 :]
+        yield (
+            "altered by repeating a block",
+            payload[: size // 2] + payload[size // 2 - 4 : size // 2] + payload[size // 2 + 4 :],
+        )
     yield "replaced by noise", bytes(random.integers(0, 256, size, np.uint8))
 
 
@@ -91,10 +102,28 @@ def never_empty(subject: CodecSubject) -> None:
             expect(_attack(codec, kind, "emptied", b"") is None, f"an empty payload decoded to {codec.cell}")
 
 
-@CODEC_RULES.rule("batch-damage", "A damaged payload in a batch is refused by its number whenever it is refused alone.")
+@CODEC_RULES.rule("bounded-memory", "A payload that holds far more than a cell is refused without expanding all of it.")
+def bounded_memory(subject: CodecSubject) -> None:
+    small, large = subject.bind(np.uint8, 70_000), subject.bind(np.uint8, 1 << 24)
+    payload = as_bytes(large.encode(bytes(large.cell.nbytes)))
+    out = GuardedRows(1, small.cell.nbytes)
+    tracemalloc.start()
+    try:
+        expect_raises(PayloadError, f"a payload of {large.cell}", small.decode_into, payload, out.row)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    out.expect_bands_intact(f"a payload of {large.cell}")
+    expect(peak < 8 * small.cell.nbytes, f"refusing a payload of {large.cell} took {peak} bytes of memory")
+
+
+@CODEC_RULES.rule(
+    "batch-damage", "A damaged payload in a batch is refused by its number if it is refused alone, and harms no other."
+)
 def batch_damage(subject: CodecSubject) -> None:
     codec = subject.bind(np.uint8, 300)
-    payloads = [as_bytes(codec.encode(sample(codec, "runs", seed))) for seed in range(5)]
+    truth = np.stack([sample(codec, "runs", seed) for seed in range(5)])
+    payloads = [as_bytes(codec.encode(cell)) for cell in truth]
     for damage, damaged in _damaged(payloads[3]):
         refused_alone = _attack(codec, "runs", damage, damaged) is None
         batch = [*payloads[:3], damaged, payloads[4]]
@@ -104,6 +133,8 @@ def batch_damage(subject: CodecSubject) -> None:
         number = None
         try:
             decode_batch(codec, source, lengths.cumsum() - lengths, lengths, out.rows)
+            others = [0, 1, 2, 4]
+            expect((out.rows[others] == truth[others]).all(), f"payload 3, {damage}, spoiled other rows of the batch")
         except PayloadError as error:
             number = error.index
         out.expect_bands_intact(f"a batch with a payload {damage}")

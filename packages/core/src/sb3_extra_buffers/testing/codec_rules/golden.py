@@ -11,6 +11,8 @@ from sb3_extra_buffers.testing.rule import NotApplicable, expect
 def golden(subject: CodecSubject) -> None:
     if subject.golden is None:
         raise NotApplicable("no file of frozen payloads was named")
+    command = f"python -m sb3_extra_buffers.testing.freeze {subject.name} {subject.golden}"
+    expect(subject.golden.exists(), f"{subject.golden} is missing; freeze the payloads once with: {command}")
     entries = read_golden(subject.golden)
     expect(entries, f"{subject.golden} holds no payload")
     for entry in entries:

@@ -30,7 +30,7 @@ def wrong_lengths(subject: HeapSubject) -> None:
     expect_raises(HeapStateError, "committing what was not reserved", heap.commit, np.array([1]))
     room = heap.reserve(np.array([1, 2]), 10)
     room[:] = np.frombuffer(b"0123456789", np.uint8)
-    for lengths in ([5], [5, 5, 0], [6, 5], [-1, 5], [0, 5], [[5, 5]]):
+    for lengths in ([5], [5, 5, 0], [6, 5], [-1, 5], [0, 5], [5.0, 5.0], [[5, 5]]):
         expect_raises(HeapStateError, f"committing lengths {lengths}", heap.commit, np.array(lengths))
         expect_holds(heap, {}, f"after refusing lengths {lengths}")
     heap.commit(np.array([4, 6]))
@@ -46,8 +46,11 @@ def wrong_position(subject: HeapSubject) -> None:
         (-1, 1),
         (-1, 0),
         (start, -5),
+        (start, 0),
         (start, 6),
         (start, 1 << 40),
+        (start, (1 << 63) - 1),
+        ((1 << 63) - 5, 99),
         (1 << 62, 5),
         (-(1 << 40), 5),
     ):
