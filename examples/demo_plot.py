@@ -47,4 +47,5 @@ def plot_memory(file: Path, title: str, array: Cost, costs: Sequence[Cost]) -> N
     axes.spines[:].set_visible(False)
     axes.set_title(title, loc="left", pad=28, color=_TEXT, fontsize=14, fontweight="bold")
     axes.annotate(_SUBTITLE, (0, 1), (0, 10), "axes fraction", "offset points", color=_SUBTLE, fontsize=10)
-    figure.savefig(file, dpi=150, facecolor="white")
+    # No date: the same figures give the same file.
+    figure.savefig(file, dpi=150, facecolor="white", metadata={"Date": None} if file.suffix == ".svg" else None)

@@ -9,7 +9,8 @@ steps, so that a codec can encode straight into memory that the heap provides::
 
 The cells of one commit are a *row*. A heap of limited capacity makes room by evicting its oldest rows, whole.
 
-One thread may write. What the heap must do is said by the rules in :mod:`sb3_extra_buffers.testing`.
+One thread at a time: what was located may be reused by the next commit, so whoever reads while another thread writes
+needs a lock around both. What the heap must do is said by the rules in :mod:`sb3_extra_buffers.testing`.
 """
 
 from __future__ import annotations
