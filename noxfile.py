@@ -156,3 +156,4 @@ def bench(session: nox.Session) -> None:
     """The benchmarks, in a short form; «nox -s bench -- --games MsPacman Pong» takes its time."""
     install(session, core("fast,atari"), groups=("demo",))
     session.run("python", "-m", "benchmarks.codecs", *(session.posargs or ["--quick"]))
+    session.run("python", "-m", "benchmarks.imports")

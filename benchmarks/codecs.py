@@ -17,7 +17,7 @@ from benchmarks.atari import stacked_frames
 from benchmarks.codec_measure import CELLS, CodecFigures, measure_codec
 from benchmarks.codec_tables import codec_table
 from benchmarks.console import counted, progress_bar, table_console
-from benchmarks.machine import machine_info
+from benchmarks.machine import machine_info, thread_scaling
 from sb3_extra_buffers import codecs
 from sb3_extra_buffers.errors import ExtraBuffersError
 from sb3_extra_buffers.views import Bytes
@@ -53,13 +53,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     results.append({"game": game, "order": order, "figures": figures})
     except ExtraBuffersError as error:
         sys.exit(f"error: {error}")
+    scaling = thread_scaling()
     for result in results:
         title = f"{result['game']}, memory order {result['order'].upper()}, cells of {cell.nbytes:,} bytes"
         console.print(codec_table(title, result["figures"]))
+    console.print(f"Two threads of plain zlib were {scaling:.2f} times as fast as one here.", highlight=False)
     if options.json is not None:
         settings = {"rounds": rounds, "frames": frames, "cells_per_call": CELLS, "skipped": missing}
         tables = [{**result, "figures": [one.to_json() for one in result["figures"]]} for result in results]
-        content = {"machine": machine_info(), "settings": settings, "tables": tables}
+        content = {"machine": machine_info(), "two_threads_of_zlib": scaling, "settings": settings, "tables": tables}
         options.json.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 

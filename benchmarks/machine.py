@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from benchmarks.timing import interleaved_medians
 from sb3_extra_buffers import codecs
 
 _LIBRARIES = ("numpy", "zstandard", "lz4", "isal", "numba", "llvmlite", "ale-py", "gymnasium", "opencv-python-headless")
@@ -43,3 +45,22 @@ def _processor() -> str:
             return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor()
+
+
+def thread_scaling(rounds: int = 9) -> float:
+    """How much faster two threads are than one at work that never takes the interpreter lock.
+
+    Two cores of a shared machine are rarely two. What threads gain for a codec is to be read beside this figure.
+    """
+    data = bytes(range(256)) * 2000
+
+    def work(_: int = 0) -> None:
+        zlib.compress(data, 6)
+
+    def in_turn() -> None:
+        work()
+        work()
+
+    with ThreadPoolExecutor(2) as pool:
+        seconds = interleaved_medians({"one": in_turn, "two": lambda: list(pool.map(work, range(2))).clear()}, rounds)
+    return seconds["one"] / seconds["two"]
