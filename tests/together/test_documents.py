@@ -1,11 +1,14 @@
 """What the documents say is what the code does."""
 
+import contextlib
 import re
+import sys
+import types
 from pathlib import Path
 
 import pytest
 
-from sb3_extra_buffers.testing import CODEC_RULES, HEAP_RULES
+from sb3_extra_buffers.testing import CODEC_RULES, HEAP_RULES, HeapSubject, NotApplicable
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -55,3 +58,22 @@ def test_python_blocks_run_as_printed(document, tmp_path, monkeypatch):
     scope = {"__name__": "__main__", "__file__": str(tmp_path / "pasted.py")}
     for block in blocks:  # one after the other, in one scope, as a reader would paste them
         exec(compile(block, str(document), "exec"), scope)
+
+
+def test_the_codec_in_the_tutorial_is_the_template():
+    template = (ROOT / "examples/plugin-template/src/sb3_extra_buffers_codec_bz2/bz2.py").read_text()
+    assert f"```python\n{template}```" in (ROOT / "docs" / "write-a-codec.md").read_text()
+
+
+def test_the_heap_in_the_tutorial_keeps_every_rule(monkeypatch):
+    text = (ROOT / "docs" / "write-a-heap.md").read_text()
+    source = next(
+        block for block in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE) if "FlatHeap" in block
+    )
+    module = types.ModuleType("heap_from_the_tutorial")
+    monkeypatch.setitem(sys.modules, module.__name__, module)  # so that it pickles
+    exec(source, vars(module))
+    subject = HeapSubject("flat", module.sb3_extra_buffers_heap())
+    for rule in HEAP_RULES:
+        with contextlib.suppress(NotApplicable):
+            rule.verify(subject)
