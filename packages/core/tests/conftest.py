@@ -12,15 +12,6 @@ from sb3_extra_buffers import codecs, heaps
 
 FakeDistribution = Callable[..., None]
 
-GOOD_CODEC = """
-    from sb3_extra_buffers.codecs import CodecPlugin, hookimpl
-    from sb3_extra_buffers.codecs.none import NoneCodec
-
-    @hookimpl
-    def sb3_extra_buffers_codec():
-        return CodecPlugin(protocol=1, factory=NoneCodec, summary="A good one")
-"""
-
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

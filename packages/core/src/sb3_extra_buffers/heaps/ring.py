@@ -36,6 +36,7 @@ class RingHeap(TableHeap):
         self._capacity = int(capacity)
         self._bytes = self._allocate()
         self._view = view_bytes(self.label, "bytes", self._bytes)
+        self._base = np.uint64(self._bytes.ctypes.data)
         self._tail = 0
         self._queue = WriteQueue(self.cells)
 
@@ -60,7 +61,7 @@ class RingHeap(TableHeap):
         if outside.any():
             bad = int(outside.argmax())
             raise self._outside(int(starts[bad]), int(lengths[bad]))
-        return places.astype(np.uint64) + np.uint64(self._bytes.ctypes.data)
+        return places.astype(np.uint64) + self._base
 
     def clear(self) -> None:
         super().clear()
@@ -89,7 +90,8 @@ class RingHeap(TableHeap):
         self._make_room(oldest)
         try:
             self._write(starts.item(0) % self._capacity, payloads[:cut])
-            self._write((tail - len(payloads) + cut) % self._capacity, payloads[cut:])
+            if cut < len(payloads):
+                self._write((tail - len(payloads) + cut) % self._capacity, payloads[cut:])
         except HeapFullError:
             # Part of the row may have been written over what was overtaken. What is still queued is intact.
             kept = before[0] >= self._queue.oldest(self._tail)

@@ -8,15 +8,12 @@ from sb3_extra_buffers.errors import CellMismatchError
 from sb3_extra_buffers.views.types import Buffer, Bytes
 
 
-def view_bytes(
-    owner: str, argument: str, buffer: Buffer, nbytes: int | None = None, *, writable: bool = False
-) -> memoryview:
+def view_bytes(owner: str, argument: str, buffer: Buffer, *, writable: bool = False) -> memoryview:
     """See a buffer as a flat sequence of bytes, or say precisely why that cannot be done.
 
     :param owner: who asks, for the error
     :param argument: the argument's name, for the error
     :param buffer: any object with the buffer protocol
-    :param nbytes: the size that it must have
     :param writable: whether it will be written to
     """
     try:
@@ -28,8 +25,6 @@ def view_bytes(
         # A copy would do for what is read; what is written would end up in the copy.
         hint = "" if writable else "numpy.ascontiguousarray() makes one."
         raise CellMismatchError(owner, argument, "not C-contiguous", "a C-contiguous buffer", hint)
-    if nbytes is not None and view.nbytes != nbytes:
-        raise CellMismatchError(owner, argument, f"{view.nbytes} bytes long", f"{nbytes} bytes")
     if writable and view.readonly:
         raise CellMismatchError(owner, argument, "read-only", "a writable buffer")
     # A flat view of bytes is what slicing and assignment between views need. Most callers bring one already.

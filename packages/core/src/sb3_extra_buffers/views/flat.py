@@ -17,8 +17,9 @@ class FlatBytes:
     """
 
     def __init__(self, data: Bytes) -> None:
-        self._data = data
+        self._data = data  # keeps the memory behind the addresses alive
         self._view = view_bytes("FlatBytes", "data", data)
+        self._base = np.uint64(data.ctypes.data)
 
     def view(self, start: int, length: int, /) -> memoryview:
         if start < 0 or length < 0 or start + length > len(self._view):
@@ -31,7 +32,7 @@ class FlatBytes:
         if outside.any():
             bad = int(outside.argmax())
             raise self._outside(starts.item(bad), lengths.item(bad))
-        return starts.astype(np.uint64) + np.uint64(self._data.ctypes.data)
+        return starts.astype(np.uint64) + self._base
 
     def _outside(self, start: int, length: int) -> HeapStateError:
         asked, found = f"read {length} bytes at {start}", f"the array holds bytes 0 to {len(self._view)}"
