@@ -6,12 +6,14 @@ import pytest
 
 from sb3_extra_buffers import errors
 from sb3_extra_buffers.errors import (
+    BufferStateError,
     CellMismatchError,
     DeviceError,
     ExtraBuffersError,
     HeapFullError,
     HeapStateError,
     MissingExtraError,
+    ObservationError,
     ParameterError,
     PayloadError,
     PluginConflictError,
@@ -46,6 +48,16 @@ EXAMPLES = [
     ),
     (HeapFullError("ring", 10, 5, "More."), MemoryError, ["ring", "10", "5", "More"]),
     (HeapStateError("ring", "commit", "nothing is reserved"), RuntimeError, ["ring", "commit", "nothing is reserved"]),
+    (
+        BufferStateError("CompressedReplayBuffer", "sample 32 transitions", "the buffer is empty", "Collect some."),
+        ValueError,
+        ["CompressedReplayBuffer", "sample 32", "empty", "Collect some"],
+    ),
+    (
+        ObservationError("CompressedReplayBuffer", "obs", "of shape (3,)", "shape (4,)", "One for each."),
+        ValueError,
+        ["CompressedReplayBuffer", "obs is of shape (3,)", "shape (4,)", "One for each"],
+    ),
     (
         MissingExtraError("Plots", "matplotlib", "cli"),
         ImportError,

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sb3_extra_buffers.errors import HeapFullError
+from sb3_extra_buffers.errors import HeapFullError, HeapStateError
 from sb3_extra_buffers.heaps import create
 from sb3_extra_buffers.heaps.anonymous import allocate
 from sb3_extra_buffers.testing.heap_subject import held, payload, put
@@ -92,6 +92,41 @@ def test_a_row_for_which_there_is_no_memory_changes_nothing(monkeypatch):
     assert held(heap) == {0: b"zero", 1: b"one"}
     fill(heap, range(10), 64_000)
     assert heap.live == 640_000
+
+
+def test_a_row_of_hundreds_of_cells_is_spread_over_segments_and_refused_as_a_whole(monkeypatch):
+    from sb3_extra_buffers.heaps import memory
+
+    heap, granted = create("memory", 600), []
+
+    def grant_two(label, nbytes):
+        granted.append(nbytes)
+        if len(granted) > 2:
+            raise HeapFullError(label, nbytes, 0)
+        return allocate(label, nbytes)
+
+    def row(version):
+        return [payload(cell, version, 2000 + cell) for cell in range(600)]
+
+    for version in range(4):  # 1.4 MB a row; what it replaces empties the segments of the one before
+        put(heap, range(600), row(version))
+        assert held(heap) == dict(enumerate(row(version)))
+    used = heap.capacity
+    with monkeypatch.context() as patch:
+        patch.setattr(memory, "allocate", grant_two)
+        with pytest.raises(HeapFullError):
+            put(heap, range(600), row(4))
+    assert held(heap) == dict(enumerate(row(3)))
+    assert heap.capacity <= used + MIB
+    put(heap, range(599, -1, -1), row(5)[::-1])
+    assert held(heap) == dict(enumerate(row(5)))
+
+
+def test_a_reservation_is_not_exceeded_whatever_type_its_size_has():
+    heap = create("memory", 3)
+    heap.reserve(np.array([0]), np.uint8(10))
+    with pytest.raises(HeapStateError, match="1 cells and 10 bytes are reserved"):
+        heap.commit(np.array([20]))  # as a uint8, 10 - 20 is 246
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="resident memory is read from /proc")

@@ -77,6 +77,20 @@ def test_wraps_at_every_offset_without_losing_a_row_that_fits():
                 assert held(heap)[cell] == payload(cell, step - back, size), (size, step, back)
 
 
+def test_rows_of_hundreds_of_cells_wrap_and_are_evicted_whole():
+    heap = create("ring", 900, capacity=40_000)
+    for step in range(12):  # rows of 300 cells, 15 kB; two fit, and a row crosses the end at another cell each time
+        cells = range(step % 3 * 300, step % 3 * 300 + 300)
+        put(heap, cells, [payload(cell, step, 1 + cell % 100) for cell in cells])
+        alive = [number for number in (step - 1, step) if number >= 0]
+        assert held(heap) == {
+            cell: payload(cell, number, 1 + cell % 100)
+            for number in alive
+            for cell in range(number % 3 * 300, number % 3 * 300 + 300)
+        }
+    assert (heap.evicted.rows, heap.evicted.cells) == (10, 3000)
+
+
 def test_the_index_does_not_grow_with_what_is_written():
     heap = create("ring", 50, capacity=1 << 20)
     size = heap.nbytes

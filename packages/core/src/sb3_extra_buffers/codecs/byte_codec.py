@@ -109,8 +109,8 @@ class ByteCodec(ABC):
         check_rows(self.spec.name, "rows", rows, None, self.cell.nbytes)
         check_room(self.spec.name, "out", out, len(rows) * self.max_encoded_nbytes)
         nbytes, limit, end = self.cell.nbytes, self.max_encoded_nbytes, 0
-        cells, target = memoryview(rows.reshape(-1)), memoryview(out)
         lengths = np.empty(len(rows), np.int64)
+        cells, target = memoryview(rows.reshape(-1)), memoryview(out)
         for index in range(len(rows)):
             cell = cells[index * nbytes : (index + 1) * nbytes]
             payload = self.compress(cell)

@@ -15,6 +15,8 @@
     ├── HeapError
     │   ├── HeapFullError         (MemoryError)   one row is larger than the heap
     │   └── HeapStateError        (RuntimeError)  an operation out of order, a cell that is not there
+    ├── BufferStateError          (ValueError)    sampling what is empty, loading what is too new
+    ├── ObservationError          (ValueError)    a value that cannot be stored as it is
     ├── MissingExtraError         (ImportError)   a feature whose extra is not installed
     └── DeviceError               (RuntimeError)  a device that is absent or cannot
 
@@ -22,6 +24,7 @@ Each also inherits the built-in in brackets, so code that knows nothing of this 
 """
 
 from sb3_extra_buffers.errors.base import ExtraBuffersError
+from sb3_extra_buffers.errors.buffer import BufferStateError, ObservationError
 from sb3_extra_buffers.errors.codec import CellMismatchError, CodecError, PayloadError
 from sb3_extra_buffers.errors.environment import DeviceError, MissingExtraError
 from sb3_extra_buffers.errors.heap import HeapError, HeapFullError, HeapStateError
@@ -35,6 +38,7 @@ from sb3_extra_buffers.errors.plugin import (
 )
 
 __all__ = [
+    "BufferStateError",
     "CellMismatchError",
     "CodecError",
     "DeviceError",
@@ -43,6 +47,7 @@ __all__ = [
     "HeapFullError",
     "HeapStateError",
     "MissingExtraError",
+    "ObservationError",
     "ParameterError",
     "PayloadError",
     "PluginConflictError",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,10 @@ class _Segment:
     cells: int = 0
 
 
+#: Where a segment was given back: it has no bytes, so every request to read from it lies outside.
+_GONE = _Segment(np.empty(0, np.uint8), memoryview(b""))
+
+
 class MemoryHeap(TableHeap):
     """Payloads in anonymous memory that grows with them.
 
@@ -45,19 +50,19 @@ class MemoryHeap(TableHeap):
 
     def __init__(self, cells: int) -> None:
         super().__init__(cells)
-        self._segments: list[_Segment | None] = []
+        self._segments: list[_Segment] = []
         self._spare: list[_Segment] = []
         self._used = 0  # bytes written into segments, alive or dead
         self._current = self._open(_MIN_SEGMENT)
 
     @property
     def capacity(self) -> int:
-        return sum(segment.data.nbytes for segment in (*self._segments, *self._spare) if segment is not None)
+        return sum(segment.data.nbytes for segment in (*self._segments, *self._spare))
 
     def view(self, start: int, length: int, /) -> memoryview:
         number, offset = start >> _SHIFT, start & _OFFSET
-        segment = self._segments[number] if 0 <= number < len(self._segments) else None
-        if segment is None or length < 1 or offset + length > segment.used:
+        segment = self._segments[number] if 0 <= number < len(self._segments) else _GONE
+        if length < 1 or offset + length > segment.used:
             raise self._outside(start, length)
         return segment.view[offset : offset + length]
 
@@ -75,7 +80,7 @@ class MemoryHeap(TableHeap):
     def clear(self) -> None:
         super().clear()
         # Kept for reuse: a rollout buffer is cleared after each rollout and filled again at once.
-        self._spare += [segment for segment in self._segments if segment is not None]
+        self._spare += [segment for segment in self._segments if segment is not _GONE]
         self._segments.clear()
         self._used = 0
         self._current = self._open(_MIN_SEGMENT)
@@ -86,43 +91,43 @@ class MemoryHeap(TableHeap):
     def _note_extents(self) -> None:
         """Keep where segments begin and how far they are used at hand for :meth:`addresses`, called for each batch."""
         segments = self._segments
-        self._bases = np.array([0 if s is None else s.data.ctypes.data for s in segments], np.uint64)
-        self._limits = np.array([0 if s is None else s.used for s in segments], np.int64)
+        self._bases = np.array([segment.data.ctypes.data for segment in segments], np.uint64)
+        self._limits = np.array([segment.used for segment in segments], np.int64)
 
-    def _store(self, cells: Indices, payloads: Bytes, lengths: Indices) -> None:
+    def _store(self, cells: list[int], payloads: memoryview, lengths: list[int]) -> None:
         starts = self._place(payloads, lengths)
         self._release(self._forget(cells))
         self._record(cells, starts, lengths)
         if self._used - self._live > self._live + 2 * _MIN_SEGMENT:
-            self._close_holes()
+            with suppress(HeapFullError):  # the row is stored; without memory to move in, holes stay for now
+                self._close_holes()
 
-    def _place(self, payloads: Bytes, lengths: Indices) -> Indices:
+    def _place(self, payloads: memoryview, lengths: list[int]) -> list[int]:
         """Copy payloads behind what is there, into as many segments as it takes, and return their positions."""
-        ends = lengths.cumsum()
-        starts = ends - lengths
-        source, done, copied = memoryview(payloads), 0, 0
-        while done < len(lengths):
-            number, segment = self._current, self._segment(self._current)
-            room = len(segment.view) - segment.used
-            # Nearly always everything fits.
-            fits = len(source) - copied <= room
-            stop = len(lengths) if fits else int(ends.searchsorted(copied + room, side="right"))
-            if stop == done:
-                self._replace_current(lengths.item(done), starts[:done])
-                continue
-            end = ends.item(stop - 1)
-            starts[done:stop] += (number << _SHIFT) + segment.used - copied
-            segment.view[segment.used : segment.used + end - copied] = source[copied:end]
-            segment.used += end - copied
-            segment.cells += stop - done
-            self._limits[number] = segment.used
-            self._used += end - copied
-            done, copied = stop, end
-        return starts
+        starts: list[int] = []
+        done, count, copied = 0, len(lengths), 0
+        while True:
+            number, segment = self._current, self._segments[self._current]
+            base, used, room = number << _SHIFT, segment.used, len(segment.view)
+            end, first = used, done
+            while done < count and (after := end + lengths[done]) <= room:
+                starts.append(base + end)
+                end = after
+                done += 1
+            size = end - used
+            segment.view[used:end] = payloads[copied : copied + size]
+            segment.used = end
+            segment.cells += done - first
+            self._limits[number] = end
+            self._used += size
+            if done == count:
+                return starts
+            copied += size
+            self._replace_current(lengths[done], starts)
 
-    def _replace_current(self, at_least: int, placed: Indices) -> None:
+    def _replace_current(self, at_least: int, placed: list[int]) -> None:
         """Go on in another segment, or at the beginning of this one if nothing in it is alive."""
-        number, segment = self._current, self._segment(self._current)
+        number, segment = self._current, self._segments[self._current]
         if not segment.cells and len(segment.view) >= at_least:
             self._used -= segment.used
             segment.used = 0
@@ -130,15 +135,10 @@ class MemoryHeap(TableHeap):
         try:
             self._current = self._open(at_least)
         except HeapFullError:
-            self._release(placed.tolist())  # the row is refused as a whole
+            self._release(placed)  # the row is refused as a whole
             raise
         if not segment.cells:
             self._drop(number)
-
-    def _segment(self, number: int) -> _Segment:
-        segment = self._segments[number]
-        assert segment is not None
-        return segment
 
     def _open(self, at_least: int) -> int:
         """Make a segment current that has room for ``at_least`` bytes, a spare one if possible."""
@@ -150,8 +150,8 @@ class MemoryHeap(TableHeap):
         else:
             self._spare.remove(segment)
             segment.used = segment.cells = 0
-        if None in self._segments:
-            number = self._segments.index(None)
+        if _GONE in self._segments:
+            number = self._segments.index(_GONE)
             self._segments[number] = segment
         else:
             number = len(self._segments)
@@ -165,14 +165,14 @@ class MemoryHeap(TableHeap):
             if start < 0:
                 continue
             number = start >> _SHIFT
-            segment = self._segment(number)
+            segment = self._segments[number]
             segment.cells -= 1
             if not segment.cells and number != self._current:
                 self._drop(number)
 
     def _drop(self, number: int) -> None:
-        segment = self._segment(number)
-        self._segments[number] = None
+        segment = self._segments[number]
+        self._segments[number] = _GONE
         self._used -= segment.used
         self._note_extents()
         # One spare turns the steady state of a replay buffer into plain reuse; more would be hoarding.
@@ -181,14 +181,14 @@ class MemoryHeap(TableHeap):
 
     def _close_holes(self) -> None:
         """Move the payloads of the emptiest segment behind the others, which frees it."""
-        closed = [n for n, segment in enumerate(self._segments) if segment is not None and n != self._current]
+        closed = [n for n, segment in enumerate(self._segments) if segment is not _GONE and n != self._current]
         if not closed:
             return
-        emptiest = min(closed, key=lambda number: self._segment(number).cells / self._segment(number).used)
-        cells = np.flatnonzero((self._starts >> _SHIFT) == emptiest)
-        old, lengths = self.locate(cells)
-        moved = b"".join(self.view(*place) for place in zip(old.tolist(), lengths.tolist()))
-        starts = self._place(np.frombuffer(moved, np.uint8), lengths)
+        emptiest = min(closed, key=lambda number: self._segments[number].cells / self._segments[number].used)
+        cells = np.flatnonzero((self._starts >> _SHIFT) == emptiest).tolist()
+        lengths = [self._length_of[cell] for cell in cells]
+        moved = b"".join(self.view(self._start_of[cell], length) for cell, length in zip(cells, lengths))
+        starts = self._place(memoryview(moved), lengths)
         self._release(self._forget(cells))
         self._record(cells, starts, lengths)
 

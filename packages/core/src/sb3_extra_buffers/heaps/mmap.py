@@ -31,6 +31,8 @@ class MmapHeap(RingHeap):
     """
 
     label = "mmap"
+    #: Whether the room for payloads is part of ``nbytes``. What says nothing about it has them in memory.
+    payloads_in_memory = False
 
     def __init__(self, cells: int, capacity: int, folder: str | os.PathLike[str] | None = None) -> None:
         if folder is not None and not (isinstance(folder, (str, os.PathLike)) and Path(folder).is_dir()):
@@ -71,9 +73,9 @@ class MmapHeap(RingHeap):
         except OSError as error:
             raise self._disk_full(self._capacity, error) from error
 
-    def _write(self, place: int, data: Bytes) -> None:
+    def _write(self, place: int, data: memoryview) -> None:
         # Not through the mapping: there a full disk is a signal that kills the process, here it is an exception.
-        rest = memoryview(data)
+        rest = data
         self._file.seek(place)
         try:
             while rest:

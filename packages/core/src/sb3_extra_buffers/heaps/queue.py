@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,12 @@ class WriteQueue:
 
     def __init__(self, cells: int) -> None:
         size = cells + max(cells // _SLACK, 1024)
-        self._cells = np.empty(size, np.int32 if cells <= np.iinfo(np.int32).max else np.int64)
+        self._cells: NDArray[Any] = np.empty(size, np.int32 if cells <= np.iinfo(np.int32).max else np.int64)
         self._starts = np.empty(size, np.int64)
         self._begins = np.empty(size, np.bool_)
+        # The same memory, for one entry at a time, as in the table of the heap.
+        self._cell_at, self._start_at = memoryview(self._cells), memoryview(self._starts)
+        self._begins_at = memoryview(self._begins)
         self._head = self._tail = 0
 
     @property
@@ -36,7 +40,7 @@ class WriteQueue:
     def clear(self) -> None:
         self._head = self._tail = 0
 
-    def push(self, cells: Indices, starts: Indices, table: Indices) -> None:
+    def push(self, cells: Sequence[int], starts: Sequence[int], table: Indices) -> None:
         """Append a row.
 
         :param cells: its cells
@@ -45,30 +49,34 @@ class WriteQueue:
         """
         if self._tail + len(cells) > len(self._cells):
             self._drop_dead(table)
-        new = slice(self._tail, self._tail + len(cells))
-        self._cells[new] = cells
-        self._starts[new] = starts
-        self._begins[new] = False
-        self._begins[self._tail] = True
-        self._tail = new.stop
+        cell_at, start_at, begins_at, new = self._cell_at, self._start_at, self._begins_at, self._tail
+        for cell, start in zip(cells, starts):
+            cell_at[new] = cell
+            start_at[new] = start
+            begins_at[new] = False
+            new += 1
+        begins_at[self._tail] = True
+        self._tail = new
 
     def oldest(self, default: int) -> int:
         """The position of the oldest entry, or ``default`` if there is none."""
-        return self._starts.item(self._head) if self._head < self._tail else default
+        return self._start_at[self._head] if self._head < self._tail else default
 
     def begins_before(self, position: int) -> bool:
         """Whether the oldest entry lies before ``position``."""
-        return self._head < self._tail and self._starts.item(self._head) < position
+        return self._head < self._tail and self._start_at[self._head] < position
 
     def pop_before(self, position: int) -> tuple[Indices, Indices, Indices]:
         """Remove every row that has a payload before ``position``; return cells, positions and row numbers."""
-        stop = self._head + int(self._starts[self._head : self._tail].searchsorted(position))
-        if stop < self._tail and not self._begins[stop]:
-            following = self._begins[stop : self._tail]
-            stop = stop + int(following.argmax()) if following.any() else self._tail
+        start_at, begins_at, stop, tail = self._start_at, self._begins_at, self._head, self._tail
+        row, rows = 0, []
+        while stop < tail and (start_at[stop] < position or not begins_at[stop]):
+            row += begins_at[stop]
+            rows.append(row)
+            stop += 1
         gone = slice(self._head, stop)
         self._head = stop
-        return self._cells[gone].astype(np.int64), self._starts[gone], self._begins[gone].cumsum()
+        return self._cells[gone], self._starts[gone], np.array(rows, np.int64)
 
     def rows_alive(self, table: Indices) -> NDArray[np.bool_]:
         """For each living entry, oldest first: whether it begins a row."""

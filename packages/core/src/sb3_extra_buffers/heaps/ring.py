@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from itertools import accumulate
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -71,8 +74,8 @@ class RingHeap(TableHeap):
     def _allocate(self) -> Bytes:
         return allocate(self.label, self._capacity)
 
-    def _write(self, place: int, data: Bytes) -> None:
-        self._bytes[place : place + len(data)] = data
+    def _write(self, place: int, data: memoryview) -> None:
+        self._view[place : place + len(data)] = data
 
     def _parameters(self) -> dict[str, Scalar]:
         return {"capacity": self._capacity}
@@ -80,58 +83,60 @@ class RingHeap(TableHeap):
     def _index_nbytes(self) -> int:
         return super()._index_nbytes() + self._queue.nbytes
 
-    def _store(self, cells: Indices, payloads: Bytes, lengths: Indices) -> None:
+    def _store(self, cells: list[int], payloads: memoryview, lengths: list[int]) -> None:
         starts, cut = self._plan(lengths, len(payloads))
-        tail = starts.item(-1) + lengths.item(-1)
-        oldest = tail - self._capacity
+        tail = starts[-1] + lengths[-1]
+        old_lengths = [self._length_of[cell] for cell in cells]
         # Emptied first: a cell about to be replaced must not count as evicted when its old payload is overtaken.
-        before = self._starts[cells], self._lengths[cells].astype(np.int64)
-        self._forget(cells)
-        self._make_room(oldest)
+        old_starts = self._forget(cells)
+        self._make_room(tail - self._capacity)
         try:
-            self._write(starts.item(0) % self._capacity, payloads[:cut])
+            self._write(starts[0] % self._capacity, payloads[:cut])
             if cut < len(payloads):
                 self._write((tail - len(payloads) + cut) % self._capacity, payloads[cut:])
         except HeapFullError:
             # Part of the row may have been written over what was overtaken. What is still queued is intact.
-            kept = before[0] >= self._queue.oldest(self._tail)
-            self._record(cells[kept], before[0][kept], before[1][kept])
+            intact = self._queue.oldest(self._tail)
+            for cell, start, length in zip(cells, old_starts, old_lengths):
+                if start >= intact:
+                    self._record([cell], [start], [length])
             raise
         self._record(cells, starts, lengths)
         self._queue.push(cells, starts, self._starts)
         self._tail = tail
 
-    def _plan(self, lengths: Indices, total: int) -> tuple[Indices, int]:
+    def _plan(self, lengths: list[int], total: int) -> tuple[list[int], int]:
         """Virtual positions of a row, and how many of its bytes lie before the end of the ring."""
         if total > self._capacity:
             hint = "One row must fit as a whole: give the heap a larger capacity."
             raise HeapFullError(self.label, total, self._capacity, hint)
-        ends = lengths.cumsum()
-        starts = ends - lengths + self._tail
-        left = -self._tail % self._capacity or self._capacity
-        if total <= left:
-            return starts, total
+        bounds = list(accumulate(lengths, initial=self._tail))
+        end = self._tail - self._tail % self._capacity + self._capacity
+        if bounds[-1] <= end:
+            return bounds[:-1], total
         # A payload is contiguous, so the one that would cross the end starts over at the beginning.
-        split = int(ends.searchsorted(left, side="right"))
-        cut = ends.item(split - 1) if split else 0
-        if total + left - cut > self._capacity:
-            split = cut = 0  # the gap would make the row overtake itself: move all of it
-        starts[split:] += left - cut
-        return starts, cut
+        split = bisect_right(bounds, end) - 1
+        if total + end - bounds[split] > self._capacity:
+            split = 0  # the gap would make the row overtake itself: move all of it
+        gap = end - bounds[split]
+        return bounds[:split] + [bound + gap for bound in bounds[split:-1]], bounds[split] - self._tail
 
     def _make_room(self, oldest: int) -> None:
         """Evict every row that has a payload before position ``oldest``."""
         if not self._queue.begins_before(oldest):
             return
         overtaken, starts, rows = self._queue.pop_before(oldest)
-        alive = self._starts[overtaken] == starts
-        cells = overtaken[alive]
-        if not len(cells):
+        cells, lost_rows = [], set()
+        for cell, start, row in zip(overtaken.tolist(), starts.tolist(), rows.tolist()):
+            if self._start_of[cell] == start:
+                cells.append(cell)
+                lost_rows.add(row)
+        if not cells:
             return
         before = self._live
         self._forget(cells)
         self._evicted = Evictions(
-            self._evicted.rows + len(np.unique(rows[alive])),
+            self._evicted.rows + len(lost_rows),
             self._evicted.cells + len(cells),
             self._evicted.nbytes + before - self._live,
         )
