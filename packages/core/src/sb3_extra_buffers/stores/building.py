@@ -1,0 +1,165 @@
+"""From what is asked for to stores: all stores of one buffer, on one heap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sb3_extra_buffers import heaps
+from sb3_extra_buffers.codecs import CellSpec, CodecSpec, bind
+from sb3_extra_buffers.errors import ParameterError
+from sb3_extra_buffers.heaps import Heap
+from sb3_extra_buffers.stores.batched import BatchedStore
+from sb3_extra_buffers.stores.cells import CellStore
+from sb3_extra_buffers.stores.choice import Choice, choose_by_content, choose_by_space
+from sb3_extra_buffers.stores.lazy import LazyStore
+from sb3_extra_buffers.stores.protocol import Store
+from sb3_extra_buffers.stores.raw import RawStore
+from sb3_extra_buffers.views import Bytes
+
+_MEMORY = "memory"
+#: How much may wait to be compressed in a batch: about what a core's own cache holds.
+BATCH_NBYTES = 1 << 20
+MAX_BATCH = 64
+#: Smaller cells are compressed as they come; there is little to gain.
+MIN_BATCHED_NBYTES = 4096
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where stores keep their payloads, and how many threads read them.
+
+    :param heap: the name of a heap
+    :param parameters: what the heap takes, such as ``capacity`` in bytes, shared by all stores
+    :param threads: how many threads decode a batch; ``None`` uses as many as pay
+    """
+
+    heap: str = _MEMORY
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        threads = self.threads
+        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+            raise ParameterError("buffer", "threads", threads, "it must be None or an integer of at least 1")
+
+
+@dataclass(frozen=True)
+class Demand:
+    """Stores of equal cells with equal content, to be stored with the same codec.
+
+    :param label: what the cells are, for messages
+    :param cell: what one cell holds
+    :param counts: the number of cells of each store; the first is written to at every step
+    :param codec: what was asked for; ``None`` leaves the choice to us
+    :param writes: how often each cell may be written before all have been written again
+    :param row: how many cells are written at once
+    """
+
+    label: str
+    cell: CellSpec
+    counts: tuple[int, ...]
+    codec: CodecSpec | None
+    writes: int = 1
+    row: int = 1
+
+
+def build_stores(demands: Sequence[Demand], place: Place) -> tuple[list[list[Store]], Heap | None]:
+    """Make the stores of each demand, and the heap that they share. Without payloads there is no heap.
+
+    Codecs that were asked for are bound here, so that a wrong level or a codec that is not installed is an error
+    before anything is stored.
+    """
+    builders = [_Builder(demand, place) for demand in demands]
+    cells = sum(sum(builder.demand.counts) for builder in builders if not builder.raw)
+    parameters = _heap_parameters(place, builders)
+    heap = heaps.create(place.heap, cells, **parameters) if cells else None
+    first, built = 0, []
+    for builder in builders:
+        stores = []
+        for number, count in enumerate(builder.demand.counts):
+            stores.append(builder.build(heap, first, count, every_step=not number))
+            first += 0 if builder.raw else count
+        built.append(stores)
+    return built, heap
+
+
+def _heap_parameters(place: Place, builders: Sequence[_Builder]) -> dict[str, Any]:
+    parameters = dict(place.parameters)
+    if place.heap == "mmap":
+        # Room for the worst case: nothing is ever evicted, unless the user sets a limit.
+        parameters.setdefault("capacity", sum(builder.worst_nbytes for builder in builders))
+    return heaps.registry.load(place.heap).complete(place.heap, parameters)  # refuses what no heap takes
+
+
+class _Builder:
+    """Makes the stores of one demand."""
+
+    def __init__(self, demand: Demand, place: Place) -> None:
+        self.demand = demand
+        self._place = place
+        if demand.codec is None:
+            self._choice = choose_by_space(demand.cell)
+        else:
+            self._choice = Choice(bind(demand.codec, demand.cell), "")
+
+    @property
+    def raw(self) -> bool:
+        """Whether it is known that the cells need no heap."""
+        return self._choice is not None and self._is_raw(self._choice)
+
+    @property
+    def worst_nbytes(self) -> int:
+        """How many bytes a ring needs so that it never evicts a cell of this demand."""
+        codec = None if self._choice is None else self._choice.codec
+        # Any codec stores a cell that does not compress raw, with a checksum if it has one.
+        cell = self.demand.cell.nbytes + 4 if codec is None else codec.max_encoded_nbytes
+        # A row that does not fit before the end of the ring starts over and leaves a gap.
+        return cell * (sum(self.demand.counts) * self.demand.writes + 2 * self.demand.row)
+
+    def build(self, heap: Heap | None, first: int, count: int, *, every_step: bool) -> Store:
+        if self._choice is not None:
+            return self._store(self._choice, heap, first, count, every_step)
+        return LazyStore(count, self.demand.cell.nbytes, _Later(self, heap, first, count, every_step))
+
+    def build_for(self, rows: Bytes, heap: Heap | None, first: int, count: int, every_step: bool) -> Store:
+        """Make a store for what is about to be stored. The first of the demand's stores chooses for all of them."""
+        if self._choice is None:
+            self._choice = choose_by_content(self.demand.label, self.demand.cell, rows)
+        return self._store(self._choice, heap, first, count, every_step)
+
+    def _is_raw(self, choice: Choice) -> bool:
+        # A heap with a budget or a file holds raw cells too: that is what the user chose it for.
+        no_codec = choice.codec is None or choice.codec.spec.name == "none"
+        return no_codec and self._place.heap == _MEMORY
+
+    def _store(self, choice: Choice, heap: Heap | None, first: int, count: int, every_step: bool) -> Store:
+        if self._is_raw(choice):
+            return RawStore(count, self.demand.cell.nbytes, reason=choice.reason)
+        assert heap is not None
+        codec = choice.codec or bind("none", self.demand.cell)
+        store = CellStore(codec, heap, first, count, reason=choice.reason, threads=self._place.threads)
+        return BatchedStore(store, batch) if every_step and (batch := self._batch(count)) else store
+
+    def _batch(self, count: int) -> int:
+        """How many cells to compress together; 0 if that does not pay."""
+        nbytes = self.demand.cell.nbytes
+        batch = min(BATCH_NBYTES // nbytes, MAX_BATCH, count // 2)
+        pays = nbytes >= MIN_BATCHED_NBYTES and batch >= 2 * self.demand.row
+        # With a limited capacity, a batch would be one row: too large for a small heap, and evicted as a whole.
+        return batch if pays and self._place.heap == _MEMORY else 0
+
+
+@dataclass
+class _Later:
+    """What a lazy store calls when it sees its first rows."""
+
+    builder: _Builder
+    heap: Heap | None
+    first: int
+    count: int
+    every_step: bool
+
+    def __call__(self, rows: Bytes, /) -> Store:
+        return self.builder.build_for(rows, self.heap, self.first, self.count, self.every_step)

@@ -1,0 +1,87 @@
+"""``CellStore``: one payload per observation."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.codecs import Codec, decode_batch, encode_batch
+from sb3_extra_buffers.errors import HeapStateError
+from sb3_extra_buffers.heaps import Heap
+from sb3_extra_buffers.views import Bytes, Indices
+
+#: Long writes are cut into rows of about this many raw bytes, so that the worst case of a row stays small.
+_MAX_ROW_NBYTES = 1 << 22
+
+
+class CellStore:
+    """Cells that go through a codec into a section of a heap.
+
+    :param codec: bound to the cells of this store
+    :param heap: where the payloads live; several stores may share it
+    :param first: the first cell of this store's section of the heap
+    :param cells: how many cells the section has
+    :param reason: why this codec, if nobody asked for it
+    :param threads: how many threads decode a batch; ``None`` uses as many as pay
+    """
+
+    overhead = 0
+
+    def __init__(
+        self, codec: Codec, heap: Heap, first: int, cells: int, *, reason: str = "", threads: int | None = None
+    ) -> None:
+        self.cells = cells
+        self.row_nbytes = codec.cell.nbytes
+        self._codec = codec
+        self._heap = heap
+        self._first = first
+        self._reason = reason
+        self._threads = threads
+        self._cells_at_once = max(1, _MAX_ROW_NBYTES // self.row_nbytes)
+
+    @property
+    def codec(self) -> str:
+        return f"{self._codec.spec} ({self._reason})" if self._reason else str(self._codec.spec)
+
+    def read(self, cells: Indices, out: Bytes, /) -> None:
+        starts, lengths = self._heap.locate(cells + self._first)
+        written = starts >= 0
+        if not written.all():
+            self._refuse_evicted(cells[~written])
+            out[~written] = 0
+            if written.any():
+                found = np.empty((int(written.sum()), self.row_nbytes), np.uint8)
+                decode_batch(self._codec, self._heap, starts[written], lengths[written], found, threads=self._threads)
+                out[written] = found
+            return
+        decode_batch(self._codec, self._heap, starts, lengths, out, threads=self._threads)
+
+    def write(self, cells: Indices, rows: Bytes, /) -> None:
+        cells = cells + self._first
+        if len(cells) <= self._cells_at_once:
+            self._write_row(cells, rows)
+            return
+        for start in range(0, len(cells), self._cells_at_once):
+            part = slice(start, start + self._cells_at_once)
+            self._write_row(cells[part], rows[part])
+
+    def _write_row(self, cells: Indices, rows: Bytes) -> None:
+        room = self._heap.reserve(cells, len(cells) * self._codec.max_encoded_nbytes)
+        self._heap.commit(encode_batch(self._codec, rows, room))
+
+    def stored_nbytes(self) -> int:
+        _, lengths = self._heap.locate(np.arange(self._first, self._first + self.cells))
+        return int(lengths.sum())
+
+    def holds(self, cells: Indices, /) -> NDArray[np.bool_]:
+        starts, _ = self._heap.locate(cells + self._first)
+        return starts >= 0
+
+    def clear(self) -> None:
+        # Other stores may share the heap, but whoever clears one store of a buffer clears all of them.
+        self._heap.clear()
+
+    def _refuse_evicted(self, absent: Indices) -> None:
+        if self._heap.evicted.cells:
+            asked, found = f"read cell {absent.item(0)}", "it was evicted to make room, or was never written"
+            raise HeapStateError(type(self._heap).__name__, asked, found, "Give the heap a larger capacity.")

@@ -1,0 +1,61 @@
+"""``LazyStore``: becomes another store when it sees the first rows."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.stores.protocol import Store
+from sb3_extra_buffers.views import Bytes, Indices
+
+
+class Decision(Protocol):
+    """Makes the real store; an object rather than a closure, so that a buffer pickles before it was written to."""
+
+    def __call__(self, rows: Bytes, /) -> Store: ...
+
+
+class LazyStore:
+    """Cells whose codec depends on what will be stored.
+
+    :param cells: how many cells there are
+    :param row_nbytes: size of one cell
+    :param decide: called with the first rows, once
+    """
+
+    def __init__(self, cells: int, row_nbytes: int, decide: Decision) -> None:
+        self.cells = cells
+        self.row_nbytes = row_nbytes
+        self._decide = decide
+        self._store: Store | None = None
+
+    @property
+    def codec(self) -> str:
+        return "auto (not yet chosen: nothing is stored)" if self._store is None else self._store.codec
+
+    @property
+    def overhead(self) -> int:
+        return 0 if self._store is None else self._store.overhead
+
+    def read(self, cells: Indices, out: Bytes, /) -> None:
+        if self._store is None:
+            out[:] = 0
+        else:
+            self._store.read(cells, out)
+
+    def write(self, cells: Indices, rows: Bytes, /) -> None:
+        if self._store is None:
+            self._store = self._decide(rows)
+        self._store.write(cells, rows)
+
+    def stored_nbytes(self) -> int:
+        return 0 if self._store is None else self._store.stored_nbytes()
+
+    def holds(self, cells: Indices, /) -> NDArray[np.bool_]:
+        return np.ones(len(cells), np.bool_) if self._store is None else self._store.holds(cells)
+
+    def clear(self) -> None:
+        if self._store is not None:
+            self._store.clear()
