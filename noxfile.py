@@ -35,6 +35,8 @@ COMBINATIONS = {
     "numba": ["rle-jit"],
     "zstd,numba": ["zstd", "rle-jit"],
     "fast": ["igzip", "lz4-block", "lz4-frame", "rle-jit", "zstd"],
+    "fast,extra": ["igzip", "lz4-block", "lz4-frame", "rle-jit", "zstd"],
+    "vizdoom": [],
     "all": ["igzip", "lz4-block", "lz4-frame", "rle-jit", "zstd"],
 }
 
@@ -79,7 +81,7 @@ def lint(session: nox.Session) -> None:
 def types(session: nox.Session) -> None:
     """mypy, strict, on everything that is not a test."""
     libraries = [part for project in PACKAGES.values() for part in project["dependencies"] if "sb3-extra" not in part]
-    install(session, *libraries, "gymnasium", "nox", groups=("types",))
+    install(session, *libraries, "sb3-contrib", "torch", "nox", groups=("types",))
     session.run("mypy")
 
 
@@ -107,6 +109,14 @@ def tests(session: nox.Session, package: str) -> None:
 
 
 @nox.session(requires=["wheels"])
+@nox.parametrize("codecs", ["built-in", "fast"])
+def buffers(session: nox.Session, codecs: str) -> None:
+    """The buffer classes beside those of Stable-Baselines3 and sb3-contrib, with every codec that is installed."""
+    install(session, core("testing,contrib" + (",fast" if codecs == "fast" else "")), groups=("training",))
+    pytest(session, "packages/core/tests/compressed", report=f"buffers-{codecs}")
+
+
+@nox.session(requires=["wheels"])
 def minimal(session: nox.Session) -> None:
     """The core with no plugin: it lists and binds its own and says how to get the rest."""
     install(session, core(), groups=("test",))
@@ -131,7 +141,7 @@ def outsider(session: nox.Session) -> None:
 @nox.session(requires=["wheels"])
 def together(session: nox.Session) -> None:
     """Everything in one environment: what needs several distributions, and the documents."""
-    install(session, core("testing"), *PINNED.values(), OUTSIDER, groups=("test",))
+    install(session, core("testing,contrib"), *PINNED.values(), OUTSIDER, groups=("training",))
     pytest(session, "tests/together", report="together")
 
 
@@ -146,14 +156,15 @@ def pythons(session: nox.Session) -> None:
 
 @nox.session(requires=["wheels"])
 def demo(session: nox.Session) -> None:
-    """Play Atari frames through every codec and show what it costs to keep them."""
-    install(session, core("fast,atari"), groups=("demo",))
+    """Train from images with a compressed buffer, and show what was learnt and what memory it took."""
+    install(session, core("fast,sb3"), groups=("demo",))
     session.run("python", "-m", "examples.demo", *session.posargs)
 
 
 @nox.session(requires=["wheels"])
 def bench(session: nox.Session) -> None:
-    """The benchmarks, in a short form; «nox -s bench -- --games MsPacman Pong» takes its time."""
-    install(session, core("fast,atari"), groups=("demo",))
-    session.run("python", "-m", "benchmarks.codecs", *(session.posargs or ["--quick"]))
-    session.run("python", "-m", "benchmarks.imports")
+    """The benchmarks, in a short form; «nox -s bench -- buffers --game Pong» runs one of them, and takes its time."""
+    install(session, core("fast,sb3,atari"), groups=("demo",))
+    chosen = [session.posargs] if session.posargs else [["buffers", "--quick"], ["codecs", "--quick"], ["imports"]]
+    for name, *arguments in chosen:
+        session.run("python", "-m", f"benchmarks.{name}", *arguments)

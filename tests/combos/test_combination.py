@@ -1,14 +1,15 @@
 """One combination of codecs: what was asked for is there and works with every heap, the rest is explained."""
 
+import importlib.util
 import os
 
 import numpy as np
 import pytest
 
-from sb3_extra_buffers import codecs
+from sb3_extra_buffers import codecs, compressed
 from sb3_extra_buffers.codecs import CellSpec, bind, decode_batch, encode_batch
 from sb3_extra_buffers.doctor import examine
-from sb3_extra_buffers.errors import UnknownPluginError
+from sb3_extra_buffers.errors import MissingExtraError, UnknownPluginError
 from sb3_extra_buffers.heaps import create
 
 BUILT_IN = ["gzip", "none", "rle"]
@@ -47,3 +48,22 @@ def test_what_was_not_asked_for_is_explained(name):
         return
     with pytest.raises(UnknownPluginError, match=f"{name}' is not installed. Run: pip install"):
         bind(name, CellSpec(np.uint8, 10))
+
+
+def test_buffers_work_with_what_is_installed_or_say_what_is_missing():
+    if importlib.util.find_spec("stable_baselines3") is None:
+        with pytest.raises(MissingExtraError, match=r"sb3-extra-buffers\[sb3\]"):
+            _ = compressed.CompressedReplayBuffer
+        return
+    from gymnasium import spaces
+
+    frames = np.repeat(np.arange(101, dtype=np.uint8), 400).reshape(101, 1, 20, 20)
+    space = spaces.Box(0, 255, (20, 20), np.uint8)
+    buffer = compressed.CompressedReplayBuffer(60, space, spaces.Discrete(2), device="cpu")
+    for step in range(100):
+        buffer.add(frames[step], frames[step + 1], np.zeros(1, int), np.array([step]), np.zeros(1), [{}])
+    sample = buffer.sample(200)
+    steps = sample.rewards[:, 0].numpy().astype(int)
+    assert (sample.observations.numpy() == frames[steps, 0]).all()
+    assert (sample.next_observations.numpy() == frames[steps + 1, 0]).all()
+    assert buffer.memory_report().ratio > 2

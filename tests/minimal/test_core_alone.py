@@ -6,10 +6,11 @@ from importlib.metadata import distributions
 import numpy as np
 import pytest
 
-from sb3_extra_buffers import codecs, heaps
+from sb3_extra_buffers import codecs, compressed, heaps
+from sb3_extra_buffers.arrays import CompressedArray
 from sb3_extra_buffers.codecs import CellSpec, bind
 from sb3_extra_buffers.doctor import examine
-from sb3_extra_buffers.errors import UnknownPluginError
+from sb3_extra_buffers.errors import MissingExtraError, UnknownPluginError
 
 CELL = CellSpec(np.uint8, 100)
 
@@ -47,3 +48,26 @@ def test_it_says_how_to_get_the_rest(asked, extra):
         UnknownPluginError, match=rf'Installed: gzip, none, rle\..*pip install "sb3-extra-buffers\[{extra}\]>=1"'
     ):
         bind(asked, CELL)
+
+
+def test_arrays_work_without_anything_else():
+    frames = np.arange(40, dtype=np.uint8).repeat(500).reshape(10, 4, 500)
+    array = CompressedArray((10, 4), np.uint8, (500,))
+    array[:] = frames
+    assert np.array_equal(array[[3, 9], [0, 2]], frames[[3, 9], [0, 2]])
+    assert array.codec.startswith("gzip/1 (chosen: ")
+    assert array.nbytes_stored < frames.nbytes / 5
+
+
+@pytest.mark.parametrize("name", ["CompressedReplayBuffer", "CompressedMaskableRolloutBuffer", "compress_rollouts"])
+def test_buffer_classes_say_which_extra_they_need(name):
+    with pytest.raises(MissingExtraError, match=r'pip install "sb3-extra-buffers\[(sb3|contrib)\]>=1"'):
+        getattr(compressed, name)
+
+
+def test_helpers_of_the_buffers_work_without_stable_baselines3():
+    assert compressed.find_buffer_dtypes((84, 84)) == {"elem_type": np.uint8, "runs_type": np.uint16}
+    installed = [compressed.has_zstd(), compressed.has_lz4(), compressed.has_numba(), compressed.has_igzip()]
+    assert installed == [False] * 4
+    with pytest.raises(MissingExtraError, match=r"sb3-extra-buffers\[numba\]"):
+        compressed.init_jit()

@@ -1,0 +1,18 @@
+"""``CompressedNStepReplayBuffer``."""
+
+from __future__ import annotations
+
+from stable_baselines3.common.buffers import NStepReplayBuffer
+
+from sb3_extra_buffers.compressed.replay_buffer import CompressedReplayBuffer
+
+
+class CompressedNStepReplayBuffer(CompressedReplayBuffer, NStepReplayBuffer):
+    """
+    An ``NStepReplayBuffer`` that stores observations compressed.
+
+    Takes the arguments of :class:`CompressedReplayBuffer`, and ``n_steps`` and ``gamma``. Stable-Baselines3 sets these
+    two by itself only for its own class, so give them in ``replay_buffer_kwargs``.
+    """
+
+    _can_optimize = False

@@ -1,0 +1,217 @@
+"""``CompressedReplayBuffer``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
+from stable_baselines3.common.preprocessing import get_obs_shape
+from stable_baselines3.common.vec_env import VecNormalize
+
+from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, refuse_unknown
+from sb3_extra_buffers.compressed.options import StorageOptions
+from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind, hollow
+from sb3_extra_buffers.compressed.storage import Layout, ObservationStorage
+from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
+
+
+class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
+    """
+    A ``ReplayBuffer`` that stores observations compressed. What it returns is bit-equal to what Stable-Baselines3's
+    own buffer returns for the same seed.
+
+    A next observation that is the observation of the following step is stored once.
+
+    :param buffer_size: Max number of element in the buffer
+    :param observation_space: Observation space
+    :param action_space: Action space
+    :param device: PyTorch device
+    :param n_envs: Number of parallel environments
+    :param optimize_memory_usage: Store one observation per step, as Stable-Baselines3 does. Together with
+        ``handle_timeout_termination``, which Stable-Baselines3 cannot combine, it works as without: next observations
+        are shared anyway, and exact.
+    :param handle_timeout_termination: Handle timeout termination (due to timelimit)
+        separately and treat the task as infinite horizon task.
+    :param dtypes: The dtype to store, if it shall be narrower than that of the space: a dtype, or
+        ``{"elem_type": dtype}``. A value that it cannot hold is an error. By default, the space decides.
+    :param normalize_images: Divide observations by 255 and return them as float32
+    :param compression_method: A codec such as ``"zstd-3"``, ``"lz4-block/0"`` or ``"rle-jit"``. ``"auto"`` chooses one
+        among the installed by the space and the first observations; ``memory_report()`` and the log tell which.
+        For Dict spaces also by key: ``{"image": "zstd-3", "vec": "none"}``.
+    :param compression_kwargs: Parameters of the codec, for instance ``{"level": 3}``
+    :param decompression_kwargs: Accepted for old scripts, without effect
+    :param output_dtype: ``"raw"`` returns observations in the dtype of the space, ``"float"`` as float32
+    :param heap: Where compressed observations live: ``"memory"``; ``"ring"``, which keeps to a budget and drops the
+        oldest transitions; ``"mmap"``, a file for what is larger than memory
+    :param heap_kwargs: What the heap takes: ``capacity`` in bytes, and for ``"mmap"`` a ``folder``
+    :param threads: How many threads decode a batch. By default, as many as pay.
+    """
+
+    #: Whether Stable-Baselines3's class can store one observation per step.
+    _can_optimize = True
+    #: Whether the row at ``pos`` is half old, half new, because the heap could not take all of it.
+    _is_torn = False
+
+    def __init__(
+        self,
+        buffer_size: int,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        device: th.device | str = "auto",
+        n_envs: int = 1,
+        optimize_memory_usage: bool = False,
+        handle_timeout_termination: bool = True,
+        dtypes: Any = None,
+        normalize_images: bool = False,
+        compression_method: Any = "auto",
+        compression_kwargs: Mapping[str, Any] | None = None,
+        decompression_kwargs: Mapping[str, Any] | None = None,
+        output_dtype: str = "raw",
+        *,
+        heap: str = "memory",
+        heap_kwargs: Mapping[str, Any] | None = None,
+        threads: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        name = type(self).__name__
+        refuse_unknown(type(self), kwargs)
+        check_kind(name, observation_space, is_dict=isinstance(self, DictReplayBuffer))
+        one_per_step = optimize_memory_usage and self._can_optimize and not handle_timeout_termination
+        super().__init__(
+            buffer_size,
+            hollow(observation_space),
+            action_space,
+            device=device,
+            n_envs=n_envs,
+            optimize_memory_usage=one_per_step,
+            handle_timeout_termination=handle_timeout_termination,
+            **kwargs,
+        )
+        self.observation_space = observation_space
+        self.obs_shape = get_obs_shape(observation_space)  # type: ignore[assignment]
+        self._options = StorageOptions(
+            dtypes=dtypes,
+            normalize_images=normalize_images,
+            compression_method=compression_method,
+            compression_kwargs=compression_kwargs,
+            decompression_kwargs=decompression_kwargs,
+            output_dtype=output_dtype,
+            heap=heap,
+            heap_kwargs=heap_kwargs,
+            threads=threads,
+        )
+        layout = Layout.REWRITTEN if one_per_step else Layout.TRANSITIONS
+        self._storage = ObservationStorage(name, observation_space, self.buffer_size, n_envs, self._options, layout)
+        self.observations = self._as_arrays(self._storage.observations)
+        if not one_per_step:
+            self.next_observations = self._as_arrays(self._storage.next_observations)
+
+    def add(
+        self,
+        obs: Any,
+        next_obs: Any,
+        action: NDArray[Any],
+        reward: NDArray[Any],
+        done: NDArray[Any],
+        infos: list[dict[str, Any]],
+    ) -> None:
+        # Everything is checked before anything is stored: an error leaves the buffer as it was.
+        obs, next_obs = self._incoming("obs", obs), self._incoming("next_obs", next_obs)
+        action = self._row("action", action, self.action_dim)
+        reward, done = self._row("reward", reward), self._row("done", done)
+        if self.handle_timeout_termination:
+            self._check_infos(infos)
+        # Only a heap can fail from here on, in the middle of a row: what that row held before must not be sampled.
+        position, was_full, self._is_torn = self.pos, self.full, self.full
+        super().add(obs, next_obs, action, reward, done, infos)
+        if self._storage.evicted_cells and not self._storage.holds(position):
+            self.pos, self.full = position, was_full
+            self._refuse_row()
+        self._is_torn = False
+
+    def sample(self, batch_size: int, env: VecNormalize | None = None) -> Any:
+        """
+        Sample elements from the buffer.
+
+        :param batch_size: Number of element to sample
+        :param env: associated gym VecEnv to normalize the observations/rewards when sampling
+        :return: What Stable-Baselines3 returns
+        """
+        if not self.size():
+            hint = "Collect transitions before training; see learning_starts."
+            raise BufferStateError(type(self).__name__, f"sample {batch_size} transitions", "the buffer is empty", hint)
+        with self._sampling():
+            return self._delivered(self._sample(batch_size, env))
+
+    def reset(self) -> None:
+        """Forget all transitions. Their memory is used again."""
+        super().reset()
+        self._storage.clear()
+
+    def reconstruct_obs(self, idx: int, env_idx: int = 0) -> Any:
+        """
+        One observation, decoded; for a Dict space, a dictionary.
+
+        :param idx: position in the buffer
+        :param env_idx: number of the environment
+        """
+        return self._decoded(self._storage.observations, idx, env_idx)
+
+    def reconstruct_nextobs(self, idx: int, env_idx: int = 0) -> Any:
+        """
+        One next observation, decoded; for a Dict space, a dictionary.
+
+        :param idx: position in the buffer
+        :param env_idx: number of the environment
+        """
+        if self.optimize_memory_usage:
+            return self.reconstruct_obs((idx + 1) % self.buffer_size, env_idx)
+        return self._decoded(self._storage.next_observations, idx, env_idx)
+
+    def _check_infos(self, infos: Any) -> None:
+        are_dicts = [isinstance(info, dict) for info in infos] if isinstance(infos, (list, tuple)) else []
+        if are_dicts != [True] * self.n_envs:
+            expected = f"a dictionary for each of {self.n_envs} environments"
+            raise ObservationError(type(self).__name__, "infos", repr(infos), expected)
+
+    def _refuse_row(self) -> None:
+        heap = self._storage.heap
+        assert heap is not None
+        hint = "The keys of one step must fit together: give the heap a larger capacity."
+        raise HeapFullError(self._options.heap, heap.capacity + 1, heap.capacity, hint)
+
+    def _decoded(self, arrays: dict[str, Any], idx: int, env_idx: int) -> Any:
+        found = {key: array[idx, env_idx] for key, array in arrays.items()}
+        return found.get(NO_KEY, found)
+
+    def _sample(self, batch_size: int, env: VecNormalize | None) -> Any:
+        kept = self._kept_rows()
+        if kept == self.size() and not self._is_torn:
+            return super().sample(batch_size, env)
+        if self.full and (self._is_torn or self.optimize_memory_usage):
+            kept = min(kept, self.buffer_size - 1)  # the oldest row is torn, or holds what the newest leads to
+        if not kept:
+            found, hint = "its only row could not be stored completely", "Add a transition first."
+            raise BufferStateError(type(self).__name__, f"sample {batch_size} transitions", found, hint)
+        rows = (self.pos - kept + np.random.randint(0, kept, size=batch_size)) % self.buffer_size
+        return self._get_samples(rows, env=env)
+
+    def _kept_rows(self) -> int:
+        """How many rows, counted back from the newest, a heap of limited capacity has not dropped."""
+        size, low = self.size(), 0
+        if not self._storage.evicted_cells:
+            return size
+        # Rows are dropped in the order in which they were written, so the border is found by halving.
+        high = size - 1  # the newest row is always there
+        while low < high:
+            middle = (low + high) // 2
+            if self._storage.holds((self.pos - size + middle) % self.buffer_size):
+                high = middle
+            else:
+                low = middle + 1
+        return size - low

@@ -1,0 +1,111 @@
+"""What the observations of a buffer take, and what they would take uncompressed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+@dataclass(frozen=True)
+class KeyReport:
+    """One key of the observation space."""
+
+    #: Empty for a space without keys.
+    key: str
+    codec: str
+    #: What Stable-Baselines3 would keep for the observations that are stored now, next observations included.
+    raw_nbytes: int
+    #: What their payloads take, and the newest observations, which wait to be compressed.
+    live_nbytes: int
+
+    @property
+    def ratio(self) -> float:
+        """How many times smaller they are, overhead not included."""
+        return self.raw_nbytes / self.live_nbytes if self.live_nbytes else 1.0
+
+
+@dataclass(frozen=True)
+class MemoryReport:
+    """The observations of one buffer. Actions, rewards and the like are the same as in Stable-Baselines3."""
+
+    buffer: str
+    transitions: int
+    keys: tuple[KeyReport, ...]
+    heap: str
+    #: Payload bytes that are reserved now, in memory or in a file.
+    capacity: int
+    #: Memory besides payloads: indices and staging areas.
+    overhead: int
+    #: Transitions that would still be here if the heap had room for them.
+    evicted: int = 0
+
+    @property
+    def raw_nbytes(self) -> int:
+        """What Stable-Baselines3 would keep for the same observations."""
+        return sum(key.raw_nbytes for key in self.keys)
+
+    @property
+    def live_nbytes(self) -> int:
+        """What their payloads take."""
+        return sum(key.live_nbytes for key in self.keys)
+
+    @property
+    def ratio(self) -> float:
+        """How many times smaller the observations are, overhead included."""
+        kept = self.live_nbytes + self.overhead
+        return self.raw_nbytes / kept if kept and self.raw_nbytes else 1.0
+
+    def __str__(self) -> str:
+        width = max(len(row[0]) for row in self._rows())
+        lines = [self._title()]
+        for name, raw, live, ratio, codec in self._rows():
+            lines.append(f"  {name:<{width}}  {raw:>9}  {live:>9}  {ratio:>7}  {codec}".rstrip())
+        return "\n".join([*lines, f"  {self._footer()}"])
+
+    def __rich__(self) -> Table:
+        from rich import box
+        from rich.table import Table
+
+        table = Table(title=self._title(), caption=self._footer(), box=box.SIMPLE_HEAD, pad_edge=False)
+        table.title_justify = table.caption_justify = "left"
+        for heading in ("", "raw", "stored", "ratio", "codec"):
+            table.add_column(heading, justify="right" if heading in ("raw", "stored", "ratio") else "left")
+        for row in self._rows():
+            table.add_row(*row)
+        return table
+
+    def _rows(self) -> Iterator[tuple[str, str, str, str, str]]:
+        """The rows of a table: name, raw size, stored size, ratio, codec."""
+        for key in self.keys:
+            name = key.key or "observations"
+            yield name, readable(key.raw_nbytes), readable(key.live_nbytes), f"{key.ratio:.1f}x", key.codec
+        yield "overhead", "", readable(self.overhead), "", "index, staging"
+        yield (
+            "together",
+            readable(self.raw_nbytes),
+            readable(self.live_nbytes + self.overhead),
+            f"{self.ratio:.1f}x",
+            "",
+        )
+
+    def _title(self) -> str:
+        return f"{self.buffer}: {self.transitions:,} transitions"
+
+    def _footer(self) -> str:
+        evicted = f", {self.evicted:,} transitions evicted" if self.evicted else ""
+        return f"heap {self.heap}: room for {readable(self.capacity)}{evicted}"
+
+
+def readable(nbytes: float) -> str:
+    """A size with a unit."""
+    for unit in _UNITS[:-1]:
+        if nbytes < 1000:
+            return f"{nbytes:.0f} {unit}" if unit == "B" else f"{nbytes:.1f} {unit}"
+        nbytes /= 1000
+    return f"{nbytes:.1f} {_UNITS[-1]}"

@@ -1,0 +1,176 @@
+"""``CompressedRolloutBuffer``."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import Any
+
+import torch as th
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
+
+from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, refuse_unknown
+from sb3_extra_buffers.compressed.options import StorageOptions
+from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind
+from sb3_extra_buffers.compressed.storage import Layout, ObservationStorage
+from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
+
+
+class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
+    """
+    A ``RolloutBuffer`` that stores observations compressed. What it returns is bit-equal to what Stable-Baselines3's
+    own buffer returns for the same seed.
+
+    :param buffer_size: Max number of element in the buffer
+    :param observation_space: Observation space
+    :param action_space: Action space
+    :param device: PyTorch device
+    :param gae_lambda: Factor for trade-off of bias vs variance for Generalized Advantage Estimator
+        Equivalent to classic advantage when set to 1.
+    :param gamma: Discount factor
+    :param n_envs: Number of parallel environments
+    :param dtypes: The dtype to store, if it shall be narrower than that of the space: a dtype, or
+        ``{"elem_type": dtype}``. A value that it cannot hold is an error. By default, the space decides.
+    :param normalize_images: Divide observations by 255 and return them as float32
+    :param compression_method: A codec such as ``"zstd-3"``, ``"lz4-block/0"`` or ``"rle-jit"``. ``"auto"`` chooses one
+        among the installed by the space and the first observations; ``memory_report()`` and the log tell which.
+        For Dict spaces also by key: ``{"image": "zstd-3", "vec": "none"}``.
+    :param compression_kwargs: Parameters of the codec, for instance ``{"level": 3}``
+    :param decompression_kwargs: Accepted for old scripts, without effect
+    :param output_dtype: ``"raw"`` returns observations in the dtype of the space, ``"float"`` as float32
+    :param heap: Where compressed observations live: ``"memory"``, ``"ring"`` or ``"mmap"``. A rollout must fit as a
+        whole.
+    :param heap_kwargs: What the heap takes: ``capacity`` in bytes, and for ``"mmap"`` a ``folder``
+    :param threads: How many threads decode a batch. By default, as many as pay.
+    """
+
+    def __init__(
+        self,
+        buffer_size: int,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        device: th.device | str = "auto",
+        gae_lambda: float = 1,
+        gamma: float = 0.99,
+        n_envs: int = 1,
+        dtypes: Any = None,
+        normalize_images: bool = False,
+        compression_method: Any = "auto",
+        compression_kwargs: Mapping[str, Any] | None = None,
+        decompression_kwargs: Mapping[str, Any] | None = None,
+        output_dtype: str = "raw",
+        *,
+        heap: str = "memory",
+        heap_kwargs: Mapping[str, Any] | None = None,
+        threads: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        name = type(self).__name__
+        refuse_unknown(type(self), kwargs)
+        check_kind(name, observation_space, is_dict=isinstance(self, DictRolloutBuffer))
+        self._options = StorageOptions(
+            dtypes=dtypes,
+            normalize_images=normalize_images,
+            compression_method=compression_method,
+            compression_kwargs=compression_kwargs,
+            decompression_kwargs=decompression_kwargs,
+            output_dtype=output_dtype,
+            heap=heap,
+            heap_kwargs=heap_kwargs,
+            threads=threads,
+        )
+        # Made before the constructor of Stable-Baselines3 runs, because that calls reset().
+        self._storage = ObservationStorage(name, observation_space, buffer_size, n_envs, self._options, Layout.SINGLE)
+        super().__init__(
+            buffer_size,
+            observation_space,
+            action_space,
+            device=device,
+            gae_lambda=gae_lambda,
+            gamma=gamma,
+            n_envs=n_envs,
+            **kwargs,
+        )
+
+    def reset(self) -> None:
+        """Forget the rollout."""
+        shape: Any = self.obs_shape
+        # Stable-Baselines3 allocates an array for all observations here; of these it shall be an empty one.
+        self.obs_shape = dict.fromkeys(shape, (0,)) if isinstance(shape, dict) else (0,)  # type: ignore[assignment]
+        try:
+            super().reset()
+        finally:
+            self.obs_shape = shape
+        self._storage.clear()
+        self.observations = self._as_arrays(self._storage.observations)
+
+    def add(
+        self,
+        obs: Any,
+        action: NDArray[Any],
+        reward: NDArray[Any],
+        episode_start: NDArray[Any],
+        value: th.Tensor,
+        log_prob: th.Tensor,
+        **kwargs: Any,
+    ) -> None:
+        """
+        :param obs: Observation
+        :param action: Action
+        :param reward: Reward
+        :param episode_start: Start of episode signal.
+        :param value: estimated value of the current state following the current policy.
+        :param log_prob: log probability of the action following the current policy.
+        :param kwargs: what the buffers of sb3-contrib take besides
+        """
+        # Everything is checked before anything is stored: an error leaves the buffer as it was.
+        if self.full:
+            hint = "Call reset() before the next rollout."
+            raise BufferStateError(type(self).__name__, "add a step", "the rollout is complete", hint)
+        obs, action = self._incoming("obs", obs), self._row("action", action, self.action_dim)
+        reward, episode_start = self._row("reward", reward), self._row("episode_start", episode_start)
+        value, log_prob = self._estimate("value", value), self._estimate("log_prob", log_prob)
+        super().add(obs, action, reward, episode_start, value, log_prob, **kwargs)
+        if self._storage.evicted_cells:
+            self._refuse_evictions()
+
+    def get(self, batch_size: int | None = None) -> Generator[Any, None, None]:
+        """
+        Go through the rollout once, in random order.
+
+        :param batch_size: Number of steps per batch; all at once if left out
+        """
+        if not self.full:
+            asked, found = "get batches", f"{self.pos} of {self.buffer_size} steps of the rollout are there"
+            raise BufferStateError(type(self).__name__, asked, found, "Collect the rest first.")
+        return super().get(batch_size)
+
+    def reconstruct_obs(self, idx: int) -> Any:
+        """
+        One observation as a tensor; for a Dict space, a dictionary of tensors.
+
+        :param idx: position among all steps, one environment after the other, as ``get`` has them
+        """
+        env, step = divmod(int(idx), self.buffer_size)
+        found = {key: self.to_torch(array[step, env]) for key, array in self._storage.observations.items()}
+        return found.get(NO_KEY, found)
+
+    def _estimate(self, argument: str, value: Any) -> th.Tensor:
+        if not isinstance(value, th.Tensor):
+            raise ObservationError(type(self).__name__, argument, type(value).__name__, "a tensor")
+        estimate = value.detach().cpu()  # once: Stable-Baselines3 finds it there
+        self._row(argument, estimate)
+        return estimate
+
+    def _get_samples(self, *args: Any, **kwargs: Any) -> Any:
+        with self._sampling():
+            return self._delivered(super()._get_samples(*args, **kwargs))
+
+    def _refuse_evictions(self) -> None:
+        heap = self._storage.heap
+        assert heap is not None
+        hint = f"Give the heap a larger capacity than for {self.pos} of {self.buffer_size} steps, or use 'memory'."
+        needed = heap.live + heap.evicted.nbytes
+        self.reset()
+        raise HeapFullError(self._options.heap, needed, heap.capacity, f"A rollout must fit as a whole. {hint}")

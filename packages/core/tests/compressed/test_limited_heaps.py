@@ -1,0 +1,144 @@
+"""A heap with a budget keeps the newest transitions whole, and nothing but these is sampled."""
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from sb3_extra_buffers.compressed import CompressedDictReplayBuffer, CompressedReplayBuffer
+from sb3_extra_buffers.errors import HeapFullError, HeapStateError
+
+ACTIONS = spaces.Discrete(2)
+IMAGE = spaces.Box(0, 255, (20, 20), np.uint8)
+DICT = spaces.Dict(image=IMAGE, other=spaces.Box(0, 255, (300,), np.uint8), vec=spaces.Box(0, 255, (5,), np.uint8))
+ONE_PER_STEP = {"optimize_memory_usage": True, "handle_timeout_termination": False}
+
+
+def observation(space, number, noisy):
+    """An observation that begins with its number, followed by noise or by nothing."""
+    if isinstance(space, spaces.Dict):
+        return {key: observation(part, number, noisy) for key, part in space.items()}
+    content = np.random.default_rng(number).integers(0, 256, space.shape, np.uint8) * noisy
+    content.reshape(-1)[0] = number
+    return content.astype(np.uint8)[np.newaxis]
+
+
+def play(buffer, steps, noisy=lambda step: True, ends=lambda step: False):
+    """Observations 2, 3, 4, ...; after the end of an episode the next one begins 100 further on."""
+    space, number = buffer.observation_space, 2
+    for step in range(steps):
+        obs, following = (observation(space, value % 256, noisy(step)) for value in (number, number + 1))
+        buffer.add(obs, following, np.zeros((1, 1)), np.array([number]), np.array([ends(step)]), [{}])
+        number += 101 if ends(step) else 1
+    return number
+
+
+def numbers(observations):
+    """The numbers that observations begin with, by key."""
+    parts = observations if isinstance(observations, dict) else {"": observations}
+    return {key: part.reshape(len(part), -1)[:, 0].numpy() for key, part in parts.items()}
+
+
+def sampled(buffer, count=300):
+    """The numbers of transitions that sampling returns, each checked to be whole."""
+    np.random.seed(0)
+    batch = buffer.sample(count)
+    rewards = batch.rewards.numpy().reshape(-1).astype(int)
+    for found in numbers(batch.observations).values():
+        assert (found == rewards % 256).all()
+    for found in numbers(batch.next_observations).values():
+        assert (found == (rewards + 1) % 256).all()
+    return sorted(set(rewards.tolist()))
+
+
+@pytest.mark.parametrize("ends", [lambda step: False, lambda step: step % 3 == 2], ids=["endless", "short episodes"])
+@pytest.mark.parametrize(
+    ("kind", "space"),
+    [
+        (CompressedReplayBuffer, IMAGE),
+        (CompressedReplayBuffer, spaces.Box(0, 255, (150,), np.uint8)),
+        (CompressedDictReplayBuffer, DICT),
+    ],
+    ids=["shared", "small", "Dict"],
+)
+@pytest.mark.parametrize("steps", [5, 30, 65])
+def test_a_ring_keeps_the_newest_transitions_and_only_whole_ones_are_sampled(kind, space, ends, steps):
+    buffer = kind(30, space, ACTIONS, compression_method="none", heap="ring", heap_kwargs={"capacity": 6000})
+    last = play(buffer, steps, ends=ends)
+    assert (buffer._kept_rows() < buffer.size()) == (steps > 5)
+    found = sampled(buffer)
+    assert max(found) == last - (101 if ends(steps - 1) else 1)
+    assert len(found) == buffer._kept_rows() >= 5
+
+
+@pytest.mark.parametrize("steps", [7, 30, 65])
+def test_a_ring_works_with_one_observation_per_step(steps):
+    buffer = CompressedReplayBuffer(
+        30, IMAGE, ACTIONS, compression_method="none", heap="ring", heap_kwargs={"capacity": 6000}, **ONE_PER_STEP
+    )
+    last = play(buffer, steps)
+    found = sampled(buffer)
+    assert found == list(range(last - len(found), last))
+    assert len(found) == (7 if steps == 7 else 14)  # 15 observations fit
+
+
+def test_the_row_that_is_overwritten_next_is_never_sampled_with_one_observation_per_step():
+    buffer = CompressedReplayBuffer(
+        6, IMAGE, ACTIONS, compression_method="gzip", heap="ring", heap_kwargs={"capacity": 1600}, **ONE_PER_STEP
+    )
+    # First noise, so that something is dropped, then little enough for every row to be there.
+    last = play(buffer, 20, noisy=lambda step: step < 6)
+    assert buffer._storage.evicted_cells > 0
+    assert sampled(buffer) == list(range(last - 5, last))
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "auto"])
+@pytest.mark.parametrize(
+    ("kind", "space", "options"),
+    [
+        (CompressedReplayBuffer, IMAGE, {}),
+        (CompressedReplayBuffer, IMAGE, ONE_PER_STEP),
+        (CompressedReplayBuffer, spaces.Box(0, 255, (40,), np.uint8), {}),
+        (CompressedReplayBuffer, spaces.Box(0, 255, (40,), np.uint8), ONE_PER_STEP),
+        (CompressedDictReplayBuffer, DICT, {}),
+    ],
+    ids=["shared", "one per step", "small", "small, one per step", "Dict"],
+)
+def test_a_file_without_a_limit_never_drops_a_transition(kind, space, options, codec):
+    buffer = kind(20, space, ACTIONS, compression_method=codec, heap="mmap", **options)
+    for rate in (1, 3, 2, 50, 1):  # how long episodes are, so that the ring in the file is out of step with itself
+        last = play(buffer, 33, ends=lambda step, rate=rate: step % rate == 0)
+        assert buffer._kept_rows() == 20
+        assert buffer.memory_report().evicted == 0
+    if not options:
+        assert sampled(buffer) == list(range(last - 20 * 101, last, 101))
+
+
+def test_after_a_reset_a_ring_has_all_its_room_again():
+    buffer = CompressedReplayBuffer(
+        30, IMAGE, ACTIONS, compression_method="none", heap="ring", heap_kwargs={"capacity": 4000}
+    )
+    play(buffer, 50)
+    buffer.reset()
+    play(buffer, 5)
+    assert sampled(buffer) == [2, 3, 4, 5, 6]
+
+
+def test_a_step_whose_keys_do_not_fit_together_is_refused_and_nothing_changes():
+    space = spaces.Dict(image=IMAGE, more=IMAGE)
+    buffer = CompressedDictReplayBuffer(
+        20, space, ACTIONS, compression_method="none", heap="ring", heap_kwargs={"capacity": 700}
+    )
+    with pytest.raises(HeapFullError, match="The keys of one step must fit together"):
+        play(buffer, 1)
+    assert buffer.size() == 0
+
+
+def test_one_array_of_a_buffer_cannot_be_cleared_because_others_share_its_heap():
+    buffer = CompressedDictReplayBuffer(20, spaces.Dict(image=IMAGE, more=IMAGE), ACTIONS, compression_method="gzip")
+    play(buffer, 10)
+    with pytest.raises(HeapStateError, match="other arrays share its heap"):
+        buffer.observations["image"].clear()
+    assert sampled(buffer) == list(range(2, 12))
+    buffer.reset()
+    assert buffer.size() == 0
+    assert not np.asarray(buffer.observations["more"]).any()
