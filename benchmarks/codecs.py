@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from benchmarks.codec_measure import CELLS, CodecFigures, measure_codec
 from benchmarks.codec_tables import codec_table
 from benchmarks.console import counted, progress_bar, table_console
 from benchmarks.machine import machine_info, thread_scaling
+from benchmarks.options import add_json_option, positive
 from sb3_extra_buffers import codecs
 from sb3_extra_buffers.errors import ExtraBuffersError
 from sb3_extra_buffers.views import Bytes
@@ -75,21 +75,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--order", choices=("hwc", "chw"), help="memory order of the frames (default: both)")
     default = f"those installed of {' '.join(DEFAULT_CODECS)}, and any other installed codec at its default level"
     parser.add_argument("--codecs", nargs="+", metavar="CODEC", help=f"codecs with levels (default: {default})")
-    parser.add_argument("--rounds", type=_positive, help="how often each variant is timed (default: 25)")
-    parser.add_argument("--frames", type=_positive, help=f"observations to store, at least {CELLS} (default: 1024)")
+    parser.add_argument("--rounds", type=positive, help="how often each variant is timed (default: 25)")
+    parser.add_argument("--frames", type=positive, help=f"observations to store, at least {CELLS} (default: 1024)")
     quick = "a few seconds only: 2 rounds, 256 frames, MsPacman and hwc, unless other options say more"
     parser.add_argument("--quick", action="store_true", help=quick)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures and the machine to FILE")
-    options = parser.parse_args(arguments)
-    if options.json is not None and not options.json.parent.is_dir():
-        parser.error(f"--json {options.json}: there is no folder {options.json.parent}")
-    return options
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
-    return int(text)
+    add_json_option(parser)
+    return parser.parse_args(arguments)
 
 
 def _selected(requested: list[str] | None) -> tuple[list[codecs.CodecSpec], list[str]]:

@@ -1,0 +1,90 @@
+"""Full buffers: Stable-Baselines3's own and ours, with the same content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch as th
+from numpy.typing import NDArray
+from stable_baselines3.common.buffers import ReplayBuffer, RolloutBuffer
+
+from benchmarks.codec_measure import WrongBytesError
+from benchmarks.transitions import ACTION_SPACE, OBSERVATION_SPACE, Transitions
+from sb3_extra_buffers.compressed import CompressedReplayBuffer, CompressedRolloutBuffer
+
+#: The name of the plain buffer among the codecs.
+SB3 = "SB3"
+ROLLOUT_STEPS = 128
+ROLLOUT_ENVS = 8
+_SEEDS = 5
+
+
+def make_replay(codec: str, transitions: int, n_envs: int, threads: int | None = None) -> ReplayBuffer:
+    """An empty replay buffer.
+
+    :param codec: as people type it, or ``"SB3"``
+    :param transitions: how many it holds
+    :param n_envs: how many environments
+    :param threads: how many threads decode; ``None`` uses as many as pay
+    """
+    if codec == SB3:
+        return ReplayBuffer(transitions, OBSERVATION_SPACE, ACTION_SPACE, "cpu", n_envs)
+    return CompressedReplayBuffer(
+        transitions, OBSERVATION_SPACE, ACTION_SPACE, "cpu", n_envs, compression_method=codec, threads=threads
+    )
+
+
+def fill_replay(buffer: ReplayBuffer, source: Transitions) -> None:
+    """Add until the buffer is full and begins to overwrite, as it does for most of a training run."""
+    for _ in range(buffer.buffer_size + 1):
+        buffer.add(*source.step())
+
+
+def make_rollout(codec: str, observations: NDArray[np.uint8], threads: int | None = None) -> RolloutBuffer:
+    """A complete rollout of 128 steps of eight environments.
+
+    :param codec: as people type it, or ``"SB3"``
+    :param observations: shape ``(n, 4, 84, 84)``
+    :param threads: how many threads decode; ``None`` uses as many as pay
+    """
+    kind: type[RolloutBuffer] = RolloutBuffer if codec == SB3 else CompressedRolloutBuffer
+    storage: dict[str, Any] = {} if codec == SB3 else {"compression_method": codec, "threads": threads}
+    buffer = kind(ROLLOUT_STEPS, OBSERVATION_SPACE, ACTION_SPACE, "cpu", n_envs=ROLLOUT_ENVS, **storage)
+    source = Transitions(observations, ROLLOUT_ENVS)
+    zeros, done = th.zeros(ROLLOUT_ENVS), np.ones(ROLLOUT_ENVS, np.bool_)
+    for _ in range(ROLLOUT_STEPS):
+        step = source.step()
+        buffer.add(step.obs, step.action, step.reward, done, zeros, zeros)
+        done = step.done
+    buffer.compute_returns_and_advantage(zeros, done)
+    return buffer
+
+
+def check_replay(label: str, buffer: ReplayBuffer, plain: ReplayBuffer, batch_size: int) -> None:
+    """Fail unless both return the same batches for the same seeds, bit by bit."""
+    for seed in range(_SEEDS):
+        np.random.seed(seed)
+        batch = buffer.sample(batch_size)
+        np.random.seed(seed)
+        _check(f"{label}: sample({batch_size})", batch, plain.sample(batch_size))
+
+
+def check_rollout(label: str, buffer: RolloutBuffer, plain: RolloutBuffer, batch_size: int) -> None:
+    """Fail unless both return the same minibatches for the same seed, bit by bit."""
+    np.random.seed(0)
+    batches = list(buffer.get(batch_size))
+    np.random.seed(0)
+    for batch, other in zip(batches, plain.get(batch_size)):
+        _check(f"{label}: get({batch_size})", batch, other)
+
+
+def _check(label: str, batch: Iterable[th.Tensor | None], other: Iterable[th.Tensor | None]) -> None:
+    for ours, theirs in zip(batch, other):
+        if ours is None or theirs is None:
+            same = ours is theirs
+        else:
+            same = ours.dtype == theirs.dtype and th.equal(ours, theirs)
+        if not same:
+            raise WrongBytesError(f"{label} returned something else than Stable-Baselines3's buffer")

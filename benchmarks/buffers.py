@@ -1,0 +1,133 @@
+"""How fast and how small are compressed buffers on real frames? See ``python -m benchmarks.buffers --help``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import stable_baselines3
+import torch
+
+from benchmarks.atari import stacked_frames
+from benchmarks.buffer_building import SB3
+from benchmarks.buffer_measure import Settings, Timings, measure_buffers
+from benchmarks.buffer_resident import resident_of_replay
+from benchmarks.buffer_tables import buffer_table
+from benchmarks.console import counted, progress_bar, table_console
+from benchmarks.machine import machine_info, thread_scaling
+from benchmarks.options import add_json_option, positive
+from benchmarks.resident import measure_in_child
+from sb3_extra_buffers import codecs
+from sb3_extra_buffers.errors import ExtraBuffersError
+
+DEFAULT_CODECS = ("none", "zstd/-3", "zstd/3", "lz4-block/0", "lz4-block", "rle-jit")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Play, measure, print a table, and write the figures to a file if asked to."""
+    options = _options(arguments)
+    frames = options.frames or (1024 if options.quick else 4096)
+    transitions = options.transitions or (2_000 if options.quick else 20_000)
+    settings = Settings(frames, options.rounds or (25 if options.quick else 150), options.threads)
+    # Tensors are made by one memcpy each; a second thread of torch would only add its noise.
+    torch.set_num_threads(1)
+    console = table_console()
+    try:
+        names, missing = _selected(options.codecs)
+        if missing:
+            console.print(f"Skipped, because not installed: {', '.join(missing)}", highlight=False, markup=False)
+        timings, resident = _measure(options.game, names, settings, transitions)
+    except ExtraBuffersError as error:
+        sys.exit(f"error: {error}")
+    scaling = thread_scaling()
+    console.print(buffer_table(f"{options.game}, observations of 4 x 84 x 84 bytes", timings, resident, transitions))
+    decoding = "as many threads as pay" if settings.threads is None else f"{settings.threads} threads"
+    note = f"torch: 1 thread. Decoding: {decoding}; two threads of plain zlib were {scaling:.2f} times as fast as one."
+    console.print(note, highlight=False)
+    if options.json is not None:
+        content = {
+            "machine": machine_info(),
+            "two_threads_of_zlib": scaling,
+            "settings": {
+                "game": options.game,
+                "buffer_transitions": frames,
+                "resident_transitions": transitions,
+                "rounds": settings.rounds,
+                "decoding_threads": settings.threads,
+                "torch_threads": torch.get_num_threads(),
+                "torch": torch.__version__,
+                "stable_baselines3": stable_baselines3.__version__,
+                "skipped": missing,
+            },
+            "figures": [_figures(name, timings, resident[name]) for name in resident],
+        }
+        options.json.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.buffers",
+        description="Measure size and speed of compressed buffers beside those of Stable-Baselines3, on Atari frames.",
+        epilog="example: python -m benchmarks.buffers --game Pong --codecs zstd/-3 gzip/1 igzip/1 lz4-frame/0",
+    )
+    parser.add_argument("--game", default="MsPacman", help="name of an ALE game (default: %(default)s)")
+    default = f"those installed of {' '.join(DEFAULT_CODECS)}"
+    parser.add_argument("--codecs", nargs="+", metavar="CODEC", help=f"codecs with levels (default: {default})")
+    parser.add_argument("--rounds", type=positive, help="how often each operation is timed (default: 150)")
+    parser.add_argument("--frames", type=positive, help="frames to play, and transitions per buffer (default: 4096)")
+    parser.add_argument("--transitions", type=positive, help="of which resident memory is measured (default: 20000)")
+    parser.add_argument("--threads", type=positive, help="decode on so many threads (default: as many as pay)")
+    quick = "about a minute: 25 rounds, 1024 frames, 2000 transitions, unless other options say more"
+    parser.add_argument("--quick", action="store_true", help=quick)
+    add_json_option(parser)
+    options = parser.parse_args(arguments)
+    if options.frames is not None and options.frames < 256:
+        parser.error(f"--frames {options.frames}: it must be at least 256")
+    return options
+
+
+def _selected(requested: list[str] | None) -> tuple[list[str], list[str]]:
+    """What to measure, as it is written when bound, and what of the default list is not installed."""
+    installed, cell = codecs.names(), codecs.CellSpec(np.uint8, 4 * 84 * 84)
+    missing = [text for text in DEFAULT_CODECS if requested is None and codecs.parse(text).name not in installed]
+    wanted = requested or [text for text in DEFAULT_CODECS if text not in missing]
+    return list(dict.fromkeys(str(codecs.bind(text, cell).spec) for text in wanted)), missing
+
+
+def _measure(game: str, names: list[str], settings: Settings, transitions: int) -> tuple[Timings, dict[str, int]]:
+    resident = {}
+    with TemporaryDirectory() as folder, progress_bar() as progress:
+        with counted(progress, f"Playing {game}", settings.transitions) as report:
+            played = stacked_frames(game, settings.transitions, progress=report)
+        observations = np.ascontiguousarray(played.transpose(0, 3, 1, 2))
+        task = progress.add_task("Measuring", total=2 * len(names) + 8)
+        timings = measure_buffers(
+            observations, names, settings, lambda text: progress.update(task, description=text, advance=1, refresh=True)
+        )
+        progress.remove_task(task)
+        file = str(Path(folder, "observations.npy"))
+        np.save(file, observations)
+        with counted(progress, "Resident memory", len(names) + 1) as report:
+            for name in (SB3, *names):
+                resident[name] = measure_in_child(resident_of_replay, file, name, transitions)
+                report(len(resident))
+    return timings, resident
+
+
+def _figures(name: str, timings: Timings, resident: int) -> dict[str, object]:
+    return {
+        "codec": name,
+        "times_smaller": timings.ratios[name],
+        "resident_nbytes": resident,
+        "seconds": {operation: by_codec[name] for operation, by_codec in timings.seconds.items()},
+        "to_sb3": {operation: timings.to_sb3(operation, name) for operation in timings.seconds},
+    }
+
+
+if __name__ == "__main__":
+    main()
