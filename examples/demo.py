@@ -1,4 +1,4 @@
-"""What would it cost to keep this many observations of that game? See ``python -m examples.demo --help``."""
+"""Train from images with a compressed replay buffer, in a minute or two. See ``python -m examples.demo --help``."""
 
 from __future__ import annotations
 
@@ -6,128 +6,117 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import numpy as np
 from rich import box
+from rich.progress import Progress
 from rich.table import Table
-from rich.text import Text
 
-from benchmarks.atari import stacked_frames
-from benchmarks.console import counted, progress_bar, table_console
-from benchmarks.resident import measure_in_child
-from examples.demo_measure import Cost, cost_of_array, cost_of_codec
-from sb3_extra_buffers import codecs
-from sb3_extra_buffers.errors import ExtraBuffersError
+from benchmarks.console import progress_bar, table_console
+from benchmarks.options import positive
+from examples.plotting import check_plot_option
+from sb3_extra_buffers.errors import ExtraBuffersError, MissingExtraError
 
-# Its default level 9 stores at about a tenth of the speed.
-_QUICKER = {"gzip": "gzip/1"}
-_TRANSITIONS = 1_000_000
+try:
+    import torch
+    from stable_baselines3.common.buffers import ReplayBuffer
+
+    from examples.catch import BALLS
+    from examples.demo_learner import WARM_UP, RandomPlayer, make_learner, mean_return
+    from examples.demo_training import Run, train
+    from sb3_extra_buffers.compressed import CompressedReplayBuffer
+except ModuleNotFoundError as error:
+    sys.exit(f"error: {MissingExtraError('The demo', error.name or 'stable-baselines3', 'sb3')}")
+
+_STEPS = 20_000
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Play, store the observations with each codec in a process of its own, and print what that took."""
+    """Train, print what was learnt and what memory it took, and draw both."""
     options = _options(arguments)
+    # The network is so small that a second thread costs more than it gains; it also keeps reruns alike.
+    torch.set_num_threads(1)
+    kwargs = {"compression_method": options.codec}
     try:
-        chosen = options.codecs or [_QUICKER.get(name, name) for name in codecs.names()]
-        for text in chosen:
-            if (name := codecs.parse(text).name) not in codecs.names():
-                codecs.registry.load(name)  # raises, and says what is installed
-        array, costs, problems = _measure(options.game, options.observations, chosen)
+        make_learner(1, 0, CompressedReplayBuffer, kwargs)  # a codec that does not exist is better reported now
     except ExtraBuffersError as error:
         sys.exit(f"error: {error}")
     console = table_console()
-    title = f"{options.observations:,} observations of {options.game}: {array.payload / 1e6:,.1f} MB raw"
-    console.print(_table(title, array, costs, problems))
-    notes = ["Stored in rows of 8, read in random batches of 256 on as many threads as pay. MB/s are of raw frames."]
-    if not options.codecs and "gzip" in codecs.names():
-        notes.append("gzip is at level 1 here. Its default, 9, is smaller but far slower: --codecs gzip/9 shows it.")
-    if costs:
-        notes.append(_estimate(options.observations, array, costs[0]))
-    console.print("\n".join(notes), highlight=False, markup=False)
-    if options.plot is not None:
-        from examples.demo_plot import plot_memory
+    console.print(f"A DQN learns to catch falling balls from images, {options.steps:,} steps …", highlight=False)
+    random = mean_return(RandomPlayer(options.seed), options.seed)
+    with progress_bar() as progress:
+        run = _train(progress, "Training", options, CompressedReplayBuffer, kwargs)
+        plain = _train(progress, "The same with SB3's buffer", options, ReplayBuffer, {}) if options.compare else None
+    console.print(_table(run, random, plain))
+    if plain is not None:
+        same = plain.episodes == run.episodes
+        verdict = "the same returns" if same else "other returns, which must not be"
+        console.print(f"With SB3's buffer and the same seed, {len(plain.episodes)} episodes had {verdict}.")
+    from examples.demo_plot import plot_demo
 
-        heading = f"Memory to keep {options.observations:,} observations of {options.game}"
-        plot_memory(options.plot, heading, array, costs)
-    sys.exit(1 if problems else 0)
+    plot_demo(options.plot, run, random, plain)
+    console.print(f"Picture: {options.plot.resolve()}", highlight=False, markup=False, soft_wrap=True)
+    sys.exit(0 if plain is None or plain.episodes == run.episodes else 1)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m examples.demo",
-        description="Play an Atari game at random and show what it costs to keep the observations, codec by codec.",
-        epilog="example: python -m examples.demo --game Pong --codecs zstd/3 lz4-block rle-jit --plot pong.svg",
+        description="Train a DQN on a small image task with a compressed replay buffer, and show what was learnt and "
+        "what memory the buffer took. What codecs do to Atari frames is shown by python -m examples.compare_codecs.",
+        epilog="example: python -m examples.demo --codec lz4-block/0 --compare --plot lz4.png",
     )
-    parser.add_argument("--game", default="MsPacman", help="name of an ALE game (default: %(default)s)")
-    parser.add_argument("--observations", type=int, default=4000, help="how many to keep (default: %(default)s)")
-    default = "every installed one at its default level, but gzip at level 1"
-    parser.add_argument("--codecs", nargs="+", metavar="CODEC", help=f"codecs with levels (default: {default})")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="also draw the memory, as .svg or .png")
+    steps = f"how long to train, at least {2 * WARM_UP:,} (default: %(default)s)"
+    parser.add_argument("--steps", type=positive, default=_STEPS, help=steps)
+    parser.add_argument("--codec", default="auto", help="such as zstd-3 or lz4-block/0 (default: one is chosen)")
+    parser.add_argument("--seed", type=positive, default=1, help="of games, network and exploration (default: 1)")
+    compare = "train again with SB3's own buffer, and compare returns and memory; takes twice as long, and 57 kB a step"
+    parser.add_argument("--compare", action="store_true", help=compare)
+    picture = "where to draw the result, .svg or .png (default: %(default)s)"
+    parser.add_argument("--plot", type=Path, metavar="FILE", default=Path("demo.svg"), help=picture)
     options = parser.parse_args(arguments)
-    if options.plot is not None:
-        # Everything that can be wrong with the picture is better said before the game than after it.
-        if options.plot.suffix not in (".svg", ".png"):
-            parser.error(f"--plot {options.plot}: the name must end in .svg or .png")
-        if not options.plot.parent.is_dir():
-            parser.error(f"--plot {options.plot}: there is no folder {options.plot.parent}")
-        try:
-            import matplotlib  # noqa: F401
-        except ImportError:
-            parser.error("--plot needs matplotlib. Run: pip install matplotlib")
+    if options.steps < 2 * WARM_UP:
+        parser.error(f"--steps {options.steps}: it must be at least {2 * WARM_UP}")
+    check_plot_option(parser, options.plot)
     return options
 
 
-def _measure(game: str, count: int, chosen: Sequence[str]) -> tuple[Cost, list[Cost], dict[str, str]]:
-    """The plain array, the codecs from small to large, and for each that failed the reason."""
-    costs, problems = [], {}
-    with TemporaryDirectory() as folder, progress_bar() as progress:
-        file = str(Path(folder, "observations.npy"))
-        with counted(progress, f"Playing {game}", count) as report:
-            np.save(file, stacked_frames(game, count, progress=report).reshape(count, -1))
-        task = progress.add_task("Storing", total=len(chosen) + 1)
-        progress.update(task, description="Storing: numpy array", refresh=True)
-        array = measure_in_child(cost_of_array, file)
-        for text in chosen:
-            progress.update(task, description=f"Storing: {text}", advance=1, refresh=True)
-            try:
-                costs.append(measure_in_child(cost_of_codec, file, text))
-            except Exception as error:  # whatever a codec does wrong, the others are still worth showing
-                problems[text] = f"{type(error).__name__}: {error}"
-    return array, sorted(costs, key=lambda cost: cost.resident), problems
+def _train(
+    progress: Progress,
+    label: str,
+    options: argparse.Namespace,
+    buffer_class: type[ReplayBuffer],
+    buffer_kwargs: dict[str, str],
+) -> Run:
+    task = progress.add_task(label, total=options.steps)
+
+    def report(step: int, caught: float) -> None:
+        description = f"{label}: {caught:.1f} of {BALLS} caught"
+        progress.update(task, completed=step, description=description, refresh=True)
+
+    run = train(options.steps, options.seed, buffer_class, buffer_kwargs, report)
+    progress.remove_task(task)
+    return run
 
 
-def _table(title: str, array: Cost, costs: Sequence[Cost], problems: dict[str, str]) -> Table:
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    table.add_column("codec", no_wrap=True)
-    table.add_column("from")
-    for heading in ("resident MB", "of raw", "ratio", "store MB/s", "read MB/s"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    if problems:
-        table.add_column("problem", overflow="fold")
-    raw = array.payload
-    for cost in (array, *costs):
-        sizes = (f"{cost.resident / 1e6:,.2f}", f"{cost.resident / raw:.1%}", f"{raw / cost.payload:.1f}")
-        speeds = (f"{raw / seconds / 1e6:,.0f}" for seconds in (cost.encode_seconds, cost.decode_seconds))
-        table.add_row(cost.label, "numpy, as SB3" if cost is array else _origin(cost.label), *sizes, *speeds)
-    for text, problem in problems.items():
-        table.add_row(text, _origin(text), *["\N{EN DASH}"] * 5, Text(problem))  # as text: «[zstd]» is not markup
-    return table
-
-
-def _origin(text: str) -> str:
-    return str(codecs.registry.offers()[codecs.parse(text).name][0])
-
-
-def _estimate(count: int, array: Cost, least: Cost) -> str:
-    # Payloads and index, not resident memory: that also has a constant part, which a few observations would inflate.
-    here, there = ((cost.payload + cost.index) / count for cost in (least, array))
-    gigabytes = [2 * _TRANSITIONS * nbytes / 1e9 for nbytes in (here, there)]
-    return (
-        f"Estimate, extrapolated from these {count:,} observations: with {least.label}, the smallest of those shown "
-        f"({here:,.0f} bytes per observation), {_TRANSITIONS:,} such transitions, obs and next_obs stored "
-        f"separately as SB3 does, would take about {gigabytes[0]:.1f} GB instead of {gigabytes[1]:.1f} GB."
+def _table(run: Run, random: float, plain: Run | None) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
+    table.add_column("what", no_wrap=True)
+    table.add_column("figure", justify="right", no_wrap=True)
+    table.add_column("remark")
+    for label, caught in (("random player", random), ("before training", run.before), ("after training", run.after)):
+        table.add_row(label, f"{caught:.1f} of {BALLS}", "balls caught, mean of 40 episodes")
+    report, resident = run.report, run.memory[-1].value
+    assert report is not None
+    raw = report.raw_nbytes if plain is None else plain.memory[-1].value
+    table.add_section()
+    table.add_row("transitions kept", f"{report.transitions:,}", f"with {report.keys[0].codec}")
+    table.add_row("SB3's buffer", f"{raw / 1e6:,.1f} MB", "calculated" if plain is None else "resident, measured")
+    table.add_row("this buffer", f"{resident / 1e6:,.1f} MB", f"resident, measured: {resident / raw:.1%} of that")
+    table.add_section()
+    table.add_row(
+        "training took", f"{run.seconds:,.0f} s", "" if plain is None else f"with SB3's: {plain.seconds:,.0f} s"
     )
+    return table
 
 
 if __name__ == "__main__":

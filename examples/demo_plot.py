@@ -1,51 +1,100 @@
-"""The demo's result as a picture."""
+"""The demo's result as a picture: what was learnt, and what memory that took."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
-from examples.demo_measure import Cost
+from examples.catch import BALLS
+from examples.demo_training import WINDOW, Run
+from examples.plotting import LEARNT, OURS, SB3, SUBTLE, TEXT, write_figure
 
-# From the palette of Okabe and Ito, which colour-blind readers can tell apart; grey is what SB3 does today.
-_CODEC = "#0072B2"
-_ARRAY = "#999999"
-_TEXT = "#222222"
-_SUBTLE = "#666666"
-_SUBTITLE = "resident memory of a process that holds them; in brackets: share of the plain numpy array"
-_ROOM_FOR_LABELS = 0.25
+#: Of how many episodes a mean is drawn at least.
+_FEWEST = 5
 
 
-def plot_memory(file: Path, title: str, array: Cost, costs: Sequence[Cost]) -> None:
-    """Write a horizontal bar chart of resident memory, one bar per codec under that of the plain array.
+def plot_demo(file: Path, run: Run, random: float, plain: Run | None) -> None:
+    """Draw returns and memory side by side, over the steps of the training.
 
     :param file: where to; the ending decides on the format
-    :param title: what was stored
-    :param array: the plain array
-    :param costs: the codecs, in the order of the bars
+    :param run: the training with a compressed buffer
+    :param random: mean return of a random player
+    :param plain: the same training with SB3's buffer, if it was run too
     """
-    bars = [array, *costs]
-    positions, megabytes = range(len(bars)), [cost.resident / 1e6 for cost in bars]
-    layout = ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.15)
-    figure = Figure(figsize=(8, 1.3 + 0.36 * len(bars)), layout=layout)
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    drawn = axes.barh(positions, megabytes, color=[_ARRAY, *[_CODEC] * len(costs)], height=0.7)
-    # Every bar says its size, so neither an axis nor grid lines are needed to read it off.
-    labels = [f"{size:,.{1 if size > 1 else 2}f} MB  ({size / megabytes[0]:.1%})" for size in megabytes]
-    axes.bar_label(drawn, labels, padding=6, color=_TEXT, fontsize=10)
-    axes.set_yticks(positions, [cost.label for cost in bars], color=_TEXT, fontsize=11)
-    axes.tick_params(length=0)
-    axes.invert_yaxis()
-    axes.margins(x=_ROOM_FOR_LABELS, y=0.01)
+    layout = ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.12, wspace=0.06)
+    figure = Figure(figsize=(10, 4), layout=layout)
+    left, right = figure.subplots(1, 2)
+    _draw_returns(left, run, random, plain)
+    _draw_memory(right, run, plain)
+    write_figure(figure, file)
+
+
+def _draw_returns(axes: Axes, run: Run, random: float, plain: Run | None) -> None:
+    steps, returns = np.array(run.episodes).T
+    axes.plot(steps, returns, ".", color=LEARNT, alpha=0.25, markersize=5, markeredgewidth=0)
+    means = _running_mean(returns)
+    axes.plot(steps[_FEWEST:], means[_FEWEST:], color=LEARNT, linewidth=2.2)
+    label = "DQN with a compressed buffer"
+    if plain is not None:
+        others, same = np.array(plain.episodes).T
+        axes.plot(others[_FEWEST:], _running_mean(same)[_FEWEST:], color=TEXT, linewidth=1.2, linestyle=(0, (1, 3)))
+        label += "\ndotted: with SB3's, same seed"
+    axes.text(0.04, 0.97, label, color=LEARNT, ha="left", va="top", transform=axes.transAxes)
+    # Before and after, without exploration; the dots between are what it did while exploring.
+    end = run.memory[-1].step
+    axes.plot([0, end], [run.before, run.after], "D", color=LEARNT, clip_on=False)
+    axes.text(end * 0.02, run.before - 0.25, f"untrained: {run.before:.1f}", color=LEARNT, va="top")
+    below = min(run.after, *means[-WINDOW:]) - 0.25  # neither on the line nor on the dashes
+    axes.text(end, below, f"trained: {run.after:.1f}", color=LEARNT, ha="right", va="top")
+    axes.axhline(random, color=SUBTLE, linewidth=1, linestyle="--")
+    axes.text(end, random - 0.2, f"random player: {random:.1f}", color=SUBTLE, ha="right", va="top")
+    axes.set_ylim(-0.3, BALLS + 0.4)
+    _finish(axes, "What was learnt", f"balls caught, of {BALLS}; line: mean of {WINDOW} episodes")
+
+
+def _draw_memory(axes: Axes, run: Run, plain: Run | None) -> None:
+    assert run.report is not None
+    steps, nbytes = np.array(run.memory).T
+    raw = run.report.raw_nbytes / run.report.transitions
+    if plain is not None:
+        others, sizes = np.array(plain.memory).T
+        axes.plot(others, sizes / 1e6, color=SB3, linewidth=2.2)
+    else:
+        sizes = steps * raw
+        axes.plot(steps, sizes / 1e6, color=SB3, linewidth=2.2, linestyle="--")
+    axes.plot(steps, nbytes / 1e6, color=OURS, linewidth=2.2)
+    verb = "takes" if plain is not None else "would take"
+    place: dict[str, Any] = {"ha": "right", "va": "center"}
+    axes.text(steps[-1] * 0.72, sizes[-1] / 1e6 * 0.82, f"SB3 {verb}\n{sizes[-1] / 1e6:,.0f} MB", color=SUBTLE, **place)
+    share = nbytes[-1] / sizes[-1]
+    text = f"compressed: {nbytes[-1] / 1e6:,.0f} MB ({share:.1%})"
+    axes.text(steps[-1], (nbytes[-1] + 0.06 * sizes[-1]) / 1e6, text, color=OURS, **place)
+    axes.set_ylim(bottom=0)
+    _finish(axes, "What its buffer took", "MB resident, with every transition kept")
+
+
+def _running_mean(returns: NDArray[Any]) -> NDArray[Any]:
+    total = np.cumsum(np.insert(returns, 0, 0.0))
+    ends = np.arange(1, len(returns) + 1)
+    starts = np.maximum(0, ends - WINDOW)
+    means: NDArray[Any] = (total[ends] - total[starts]) / (ends - starts)
+    return means
+
+
+def _finish(axes: Axes, title: str, subtitle: str) -> None:
+    axes.set_title(title, loc="left", pad=24, color=TEXT, fontsize=13, fontweight="bold")
+    axes.annotate(subtitle, (0, 1), (0, 8), "axes fraction", "offset points", color=SUBTLE, fontsize=10)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(colors=SUBTLE)
     axes.set_xlim(left=0)
-    axes.set_xticks([])
-    axes.spines[:].set_visible(False)
-    axes.set_title(title, loc="left", pad=28, color=_TEXT, fontsize=14, fontweight="bold")
-    axes.annotate(_SUBTITLE, (0, 1), (0, 10), "axes fraction", "offset points", color=_SUBTLE, fontsize=10)
-    # No date: the same figures give the same file.
-    figure.savefig(file, dpi=150, facecolor="white", metadata={"Date": None} if file.suffix == ".svg" else None)
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.yaxis.set_major_formatter("{x:,.0f}")
+    axes.set_xlabel("steps", color=SUBTLE)

@@ -1,4 +1,4 @@
-"""What it costs to keep observations, measured in a process that does nothing else. The demo starts one per codec."""
+"""What it costs to keep observations, measured in a process that does nothing else. There is one per codec."""
 
 from __future__ import annotations
 
