@@ -169,7 +169,7 @@ def test_as_text_it_is_a_table():
         "CompressedDictReplayBuffer: 12,345 transitions",
         "  image        8.0 MB     1.0 MB     8.0x  gzip/1",
         "  vec           999 B      999 B     1.0x  none",
-        "  overhead              600.0 kB           index, staging",
+        "  overhead              600.0 kB           index, staging, batches",
         "  together     8.0 MB     1.6 MB     5.0x",
         "  heap ring: room for 2.5 GB, 7,000 transitions evicted",
     ]

@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from sb3_extra_buffers.arrays.casting import fit, narrow, storable
 from sb3_extra_buffers.arrays.indexing import has_arrays, picks_whole_cells
+from sb3_extra_buffers.arrays.recycling import BatchMemory
 from sb3_extra_buffers.codecs import CellSpec, CodecLike
 from sb3_extra_buffers.errors import HeapStateError, ObservationError, ParameterError
 from sb3_extra_buffers.stores import AUTO, Demand, Place, Store, build_stores, parse_request
@@ -98,6 +99,7 @@ class CompressedArray:
         stored: np.dtype[Any],
     ) -> None:
         self._store, self._cells, self._item, self._dtype, self._stored = store, cells, item, dtype, stored
+        self._batches = BatchMemory()
         self.shape: tuple[int, ...] = cells.shape + item
         self.ndim = len(self.shape)
         # Rows that need no conversion, no check and no broadcasting have this shape; without elements there are none.
@@ -120,6 +122,11 @@ class CompressedArray:
     def nbytes_stored(self) -> int:
         """What the payloads of all cells take."""
         return 0 if self._store is None else self._store.stored_nbytes()
+
+    @property
+    def overhead(self) -> int:
+        """Bytes of memory besides payloads: what the store needs to keep track, and what is kept for batches."""
+        return self._batches.nbytes + (0 if self._store is None else self._store.overhead)
 
     @property
     def store(self) -> Store | None:
@@ -231,7 +238,7 @@ class CompressedArray:
         shape = cells.shape + self._item
         if self._store is None or not cells.size:
             return np.zeros(shape, self._dtype)
-        values = np.empty(shape, self._stored)
+        values = self._batches.empty(shape, self._stored)
         self._store.read(cells.reshape(-1), _as_rows(values, cells.size))
         return values.astype(self._dtype, copy=False)
 

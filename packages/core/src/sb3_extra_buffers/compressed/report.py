@@ -85,7 +85,7 @@ class MemoryReport:
         for key in self.keys:
             name = key.key or "observations"
             yield name, readable(key.raw_nbytes), readable(key.live_nbytes), f"{key.ratio:.1f}x", key.codec
-        yield "overhead", "", readable(self.overhead), "", "index, staging"
+        yield "overhead", "", readable(self.overhead), "", "index, staging, batches"
         yield (
             "together",
             readable(self.raw_nbytes),

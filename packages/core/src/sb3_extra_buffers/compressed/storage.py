@@ -97,10 +97,9 @@ class ObservationStorage:
 
     @property
     def overhead(self) -> int:
-        """Bytes of memory besides payloads: indices and staging areas."""
+        """Bytes of memory besides payloads: indices, staging areas, and what is kept for batches."""
         arrays = [*self.observations.values(), *self.next_observations.values()]
-        own = sum(array.store.overhead for array in arrays if array.store is not None)
-        return own + self._cells.nbytes + self._index_nbytes()
+        return sum(array.overhead for array in arrays) + self._cells.nbytes + self._index_nbytes()
 
     def holds(self, row: int) -> bool:
         """Whether every observation of a row that was written can still be read."""

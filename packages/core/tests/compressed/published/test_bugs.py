@@ -20,32 +20,8 @@ FRAMES = spaces.Box(0, 255, (84, 84), np.uint8)
 every_codec = pytest.mark.parametrize("codec", [*codecs.names(), "auto"])
 
 
-def add(buffer, obs, next_obs=None):
-    """One step in every environment; Dict observations are dictionaries."""
-    count = buffer.n_envs
-    next_obs = obs if next_obs is None else next_obs
-    if isinstance(buffer, CompressedRolloutBuffer):
-        buffer.add(obs, np.zeros((count, 1)), np.zeros(count), np.zeros(count), th.zeros(count), th.zeros(count))
-    else:
-        buffer.add(obs, next_obs, np.zeros((count, 1)), np.zeros(count), np.zeros(count), [{}] * count)
-
-
-def one_by_one(space, values, codec="auto", **storage):
-    """What a buffer returns after these observations were added, each beside the one that followed it."""
-    buffer = CompressedReplayBuffer(len(values), space, ACTIONS, compression_method=codec, **storage)
-    for obs, next_obs in zip(values, [*values[1:], values[0]]):
-        add(buffer, obs[np.newaxis], next_obs[np.newaxis])
-    samples = buffer._get_samples(np.arange(len(values)))
-    return samples.observations.numpy(), samples.next_observations.numpy()
-
-
-def expect_bits(found, expected):
-    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
-    assert found.tobytes() == expected.tobytes()
-
-
 @every_codec
-def test_a2_floats_keep_their_fractions_and_signs(codec):
+def test_a2_floats_keep_their_fractions_and_signs(codec, one_by_one, expect_bits):
     space = spaces.Box(-np.inf, np.inf, (4,), np.float32)
     values = np.array([[0.1, -0.9, 1.7, -3.2], [1e-30, 1e30, 255.5, -256.5]], np.float32)
     obs, next_obs = one_by_one(space, values, codec)
@@ -53,7 +29,7 @@ def test_a2_floats_keep_their_fractions_and_signs(codec):
     expect_bits(next_obs, values[[1, 0]])
 
 
-def test_a2_bytes_asked_for_floats_are_not_used_and_the_user_is_told():
+def test_a2_bytes_asked_for_floats_are_not_used_and_the_user_is_told(one_by_one, expect_bits):
     space = spaces.Box(-np.inf, np.inf, (4,), np.float32)
     values = np.array([[0.1, -0.9, 1.7, -3.2]], np.float32)
     with pytest.warns(
@@ -64,13 +40,13 @@ def test_a2_bytes_asked_for_floats_are_not_used_and_the_user_is_told():
 
 
 @every_codec
-def test_a3_integers_never_wrap(codec):
+def test_a3_integers_never_wrap(codec, one_by_one, expect_bits):
     space = spaces.Box(-1000, 1000, (6,), np.int64)
     values = np.array([[-1, 0, 255, 256, 300, 1000], [-1000, 1, 2, 3, 4, 5]])
     expect_bits(one_by_one(space, values, codec)[0], values)
 
 
-def test_a3_a_narrower_dtype_is_stored_and_what_it_cannot_hold_is_refused_at_add():
+def test_a3_a_narrower_dtype_is_stored_and_what_it_cannot_hold_is_refused_at_add(add, expect_bits):
     space = spaces.Box(-1000, 1000, (600,), np.int64)
     buffer = CompressedReplayBuffer(4, space, ACTIONS, dtypes={"elem_type": np.uint8}, compression_method="none")
     fits = np.arange(600).reshape(1, 600) % 256
@@ -97,14 +73,14 @@ def test_a3_a_narrower_dtype_is_stored_and_what_it_cannot_hold_is_refused_at_add
     ],
     ids=["Discrete", "MultiDiscrete"],
 )
-def test_a4_numbers_above_255_survive_in_discrete_spaces(space, values, codec):
+def test_a4_numbers_above_255_survive_in_discrete_spaces(space, values, codec, one_by_one):
     found, _ = one_by_one(space, np.array(values), codec)
     assert found.tolist() == values
 
 
 @every_codec
 @pytest.mark.parametrize("kind", [CompressedDictReplayBuffer, CompressedDictRolloutBuffer])
-def test_a5_each_key_keeps_its_dtype_and_takes_no_more_than_that(kind, codec):
+def test_a5_each_key_keeps_its_dtype_and_takes_no_more_than_that(kind, codec, add, expect_bits):
     space = spaces.Dict(image=FRAMES, vec=spaces.Box(-np.inf, np.inf, (3,), np.float32))
     dtypes = {"elem_type": np.uint8, "runs_type": np.uint16}  # one pair for all keys, as it had to be
     buffer = kind(2, space, ACTIONS, compression_method=codec, dtypes=dtypes)
@@ -121,7 +97,7 @@ def test_a5_each_key_keeps_its_dtype_and_takes_no_more_than_that(kind, codec):
 
 @every_codec
 @pytest.mark.parametrize("dtypes", [None, np.uint8, {"elem_type": np.uint8, "runs_type": np.uint8}])
-def test_a6_a_run_may_be_longer_than_any_type_that_was_asked_for(codec, dtypes):
+def test_a6_a_run_may_be_longer_than_any_type_that_was_asked_for(codec, dtypes, one_by_one, expect_bits):
     for shape in ((210, 160, 3), (84, 84)):
         space = spaces.Box(0, 255, shape, np.uint8)
         values = np.stack([np.full(shape, 7, np.uint8), np.zeros(shape, np.uint8)])
@@ -130,7 +106,7 @@ def test_a6_a_run_may_be_longer_than_any_type_that_was_asked_for(codec, dtypes):
 
 
 @every_codec
-def test_a7_infinities_zeros_and_nan_survive_bit_by_bit(codec):
+def test_a7_infinities_zeros_and_nan_survive_bit_by_bit(codec, one_by_one, expect_bits):
     space = spaces.Box(-np.inf, np.inf, (100,), np.float32)
     special = np.array([np.inf, -np.inf, 0.0, -0.0, 0.0, -0.0, np.nan, -np.nan, 3.4028e38, 1e-45], np.float32)
     values = np.stack([special.repeat(10), np.tile(special, 10)])
@@ -142,7 +118,7 @@ def test_a7_infinities_zeros_and_nan_survive_bit_by_bit(codec):
 @pytest.mark.parametrize(
     "codec", [f"{name}/1" for name in sorted({"gzip", "igzip", "zstd", "lz4-frame"} & {*codecs.names()})]
 )
-def test_a9_dictionaries_of_the_caller_are_never_changed(codec):
+def test_a9_dictionaries_of_the_caller_are_never_changed(codec, add):
     dtypes, kwargs = find_buffer_dtypes((84, 84)), {}
     given = [dtypes, kwargs, {"capacity": 1 << 20}, {**dtypes}]
     before = [dict(part) for part in given]
@@ -169,7 +145,7 @@ def test_a9_dictionaries_of_the_caller_are_never_changed(codec):
 
 
 @every_codec
-def test_a10_what_is_reconstructed_is_what_is_stored_now(codec):
+def test_a10_what_is_reconstructed_is_what_is_stored_now(codec, add):
     buffer = CompressedReplayBuffer(1, FRAMES, ACTIONS, compression_method=codec)
     for value in (1, 9, 200):
         add(buffer, np.full((1, 84, 84), value, np.uint8), np.full((1, 84, 84), value + 1, np.uint8))
@@ -178,7 +154,7 @@ def test_a10_what_is_reconstructed_is_what_is_stored_now(codec):
         buffer.reconstruct_obs(0, 0)[:] = 77  # it belongs to who asked for it
 
 
-def test_a10_rollouts_are_reconstructed_anew_too():
+def test_a10_rollouts_are_reconstructed_anew_too(add):
     buffer = CompressedRolloutBuffer(1, FRAMES, ACTIONS, compression_method="rle")
     for value in (1, 9):
         buffer.reset()
@@ -186,7 +162,7 @@ def test_a10_rollouts_are_reconstructed_anew_too():
         assert (buffer.reconstruct_obs(0) == value).all()
 
 
-def test_a14_parameters_of_the_codec_do_not_replace_dtypes():
+def test_a14_parameters_of_the_codec_do_not_replace_dtypes(one_by_one, expect_bits):
     space = spaces.Box(-np.inf, np.inf, (300,), np.float32)
     values = np.linspace(-5, 5, 600, dtype=np.float32).reshape(2, 300)
     dtypes = find_buffer_dtypes((300,), np.float32, "gzip")
@@ -203,7 +179,7 @@ def test_a14_a_parameter_that_the_codec_does_not_know_is_refused_at_once(codec):
 
 @pytest.mark.parametrize("kind", [CompressedReplayBuffer, CompressedRolloutBuffer])
 @pytest.mark.parametrize("shape", [(1, 7), (7,), (1, 3), (3,), (2, 7), (6,)])
-def test_a16_an_observation_of_another_shape_is_refused_at_add(kind, shape):
+def test_a16_an_observation_of_another_shape_is_refused_at_add(kind, shape, add):
     buffer = kind(4, spaces.Box(0, 255, (3,), np.uint8), ACTIONS, n_envs=2)
     with pytest.raises(ObservationError, match=r"obs is of shape .*, expected shape \(2, 3\)"):
         add(buffer, np.zeros(shape, np.uint8))
@@ -211,7 +187,7 @@ def test_a16_an_observation_of_another_shape_is_refused_at_add(kind, shape):
     add(buffer, np.zeros((2, 3), np.uint8))
 
 
-def test_a_batch_has_the_dtype_of_the_space_with_every_codec():
+def test_a_batch_has_the_dtype_of_the_space_with_every_codec(add):
     space = spaces.Box(-1000, 1000, (6,), np.int64)
     for codec in codecs.names():
         buffer = CompressedReplayBuffer(2, space, ACTIONS, compression_method=codec, dtypes=np.int16)

@@ -22,33 +22,9 @@ FRAMES = spaces.Box(0, 255, (84, 84), np.uint8)
 every_codec = pytest.mark.parametrize("codec", [*codecs.names(), "auto"])
 
 
-def add(buffer, obs, next_obs=None):
-    """One step in every environment; Dict observations are dictionaries."""
-    count = buffer.n_envs
-    next_obs = obs if next_obs is None else next_obs
-    if isinstance(buffer, CompressedRolloutBuffer):
-        buffer.add(obs, np.zeros((count, 1)), np.zeros(count), np.zeros(count), th.zeros(count), th.zeros(count))
-    else:
-        buffer.add(obs, next_obs, np.zeros((count, 1)), np.zeros(count), np.zeros(count), [{}] * count)
-
-
-def one_by_one(space, values, codec="auto", **storage):
-    """What a buffer returns after these observations were added, each beside the one that followed it."""
-    buffer = CompressedReplayBuffer(len(values), space, ACTIONS, compression_method=codec, **storage)
-    for obs, next_obs in zip(values, [*values[1:], values[0]]):
-        add(buffer, obs[np.newaxis], next_obs[np.newaxis])
-    samples = buffer._get_samples(np.arange(len(values)))
-    return samples.observations.numpy(), samples.next_observations.numpy()
-
-
-def expect_bits(found, expected):
-    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
-    assert found.tobytes() == expected.tobytes()
-
-
 @every_codec
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int16, np.int64, np.uint32])
-def test_b1_elements_of_several_bytes_are_read_back_by_every_codec(codec, dtype):
+def test_b1_elements_of_several_bytes_are_read_back_by_every_codec(codec, dtype, one_by_one, expect_bits):
     limits = (-np.inf, np.inf) if np.dtype(dtype).kind == "f" else (0, 1000)
     space = spaces.Box(*limits, (200,), dtype)
     values = (np.arange(400).reshape(2, 200) // 7).astype(dtype)
@@ -57,7 +33,7 @@ def test_b1_elements_of_several_bytes_are_read_back_by_every_codec(codec, dtype)
 
 @pytest.mark.parametrize("kind", [CompressedReplayBuffer, CompressedRolloutBuffer])
 @pytest.mark.parametrize("output_dtype", ["raw", "float"])
-def test_b2_normalized_images_are_float32_from_0_to_1(kind, output_dtype):
+def test_b2_normalized_images_are_float32_from_0_to_1(kind, output_dtype, add):
     buffer = kind(2, FRAMES, ACTIONS, normalize_images=True, output_dtype=output_dtype)
     image = (np.arange(84 * 84).reshape(1, 84, 84) % 256).astype(np.uint8)
     for _ in range(2):
@@ -70,7 +46,7 @@ def test_b2_normalized_images_are_float32_from_0_to_1(kind, output_dtype):
         assert (samples.next_observations == samples.observations).all()
 
 
-def test_b2_without_it_images_keep_their_dtype_and_float_means_float32():
+def test_b2_without_it_images_keep_their_dtype_and_float_means_float32(add):
     for output_dtype, dtype in (("raw", th.uint8), ("float", th.float32)):
         buffer = CompressedReplayBuffer(2, FRAMES, ACTIONS, output_dtype=output_dtype)
         add(buffer, np.full((1, 84, 84), 200, np.uint8))
@@ -80,7 +56,7 @@ def test_b2_without_it_images_keep_their_dtype_and_float_means_float32():
 
 
 @pytest.mark.parametrize("codec", codecs.names())
-def test_b11_arrays_take_slices_rows_and_lists_and_pickle(codec):
+def test_b11_arrays_take_slices_rows_and_lists_and_pickle(codec, expect_bits):
     array, plain = CompressedArray((4, 2), np.uint8, (3,), compression_method=codec), np.zeros((4, 2, 3), np.uint8)
     for key in (1, (2, 1), slice(1, 3), [0, 3], (slice(None), 1), (..., 0)):
         array[key] = plain[key] = np.arange(plain[key].size).reshape(plain[key].shape)
@@ -110,19 +86,19 @@ def test_b11_an_array_works_on_after_an_error():
     ],
     ids=["empty", "empty matrix", "0-d", "bool", "float16"],
 )
-def test_b12_rare_observations_are_stored_by_every_codec(codec, space, values):
+def test_b12_rare_observations_are_stored_by_every_codec(codec, space, values, one_by_one, expect_bits):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="gymnasium")
         expect_bits(one_by_one(space, values, codec)[0], values)
 
 
-def test_b12_bool_may_be_stored_for_what_is_0_or_1():
+def test_b12_bool_may_be_stored_for_what_is_0_or_1(one_by_one, expect_bits):
     space = spaces.Box(0, 1, (300,), np.uint8)
     values = (np.arange(600).reshape(2, 300) % 3 == 0).astype(np.uint8)
     expect_bits(one_by_one(space, values, "rle", dtypes={"elem_type": bool})[0], values)
 
 
-def test_b14_the_name_of_a_codec_may_end_in_a_digit(install):
+def test_b14_the_name_of_a_codec_may_end_in_a_digit(install, one_by_one, expect_bits):
     source = """
         import bz2
         from sb3_extra_buffers.codecs import ByteCodec, CodecPlugin, Levels, hookimpl

@@ -1,0 +1,68 @@
+"""``BatchMemory``: the memory of a batch serves the next one, once nobody holds it any more."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.views import Bytes
+
+#: Below, memory comes from a free list anyway; above, it is a copy of the whole array rather than a batch.
+_MIN_NBYTES, _MAX_NBYTES = 1 << 16, 1 << 26
+#: While a batch is made, the one before it is usually still in somebody's variable.
+_BLOCKS = 2
+#: References to a block that nobody uses: a local variable, and the argument of ``getrefcount``.
+_UNUSED = 2
+
+
+class BatchMemory:
+    """Arrays for batches, in memory that is used again.
+
+    The C library returns freed memory of this size to the system, which hands it out again page by page, each of them
+    zeroed: on a batch of 32 images that can take longer than decoding them. Arrays and tensors that look into a block
+    hold a reference to it, so a block without one is free.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: deque[Bytes] = deque(maxlen=_BLOCKS)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory is held for the batches to come."""
+        return sum(block.nbytes for block in self._blocks)
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """An array with any content, as ``numpy.empty`` makes it.
+
+        :param shape: of the array
+        :param dtype: of its elements
+        """
+        nbytes = math.prod(shape) * dtype.itemsize
+        if not _MIN_NBYTES <= nbytes <= _MAX_NBYTES:
+            return np.empty(shape, dtype)
+        return self._block(nbytes)[:nbytes].view(dtype).reshape(shape)
+
+    def _block(self, nbytes: int) -> Bytes:
+        # A block is taken out while it is looked at, so that two threads never find the same one.
+        for _ in range(len(self._blocks)):
+            try:
+                block = self._blocks.popleft()
+            except IndexError:
+                break
+            unused = getrefcount(block) == _UNUSED and nbytes <= block.nbytes
+            if unused:
+                return self._kept(block)
+            self._blocks.append(block)
+        return self._kept(np.empty(nbytes, np.uint8))
+
+    def _kept(self, block: Bytes) -> Bytes:
+        self._blocks.append(block)
+        return block
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BatchMemory, ()  # what is in it belongs to those who asked for it
