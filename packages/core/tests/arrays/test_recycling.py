@@ -121,4 +121,4 @@ def test_what_an_array_gave_does_not_change_when_it_gives_more():
     found = [array[pick] for pick in picks]
     for pick, batch in zip(picks, found):
         np.testing.assert_array_equal(batch, content[pick])
-    assert array.overhead >= 2 * 32 * 4096
+    assert array.nbytes_for_batches == 2 * 32 * 4096

@@ -1,5 +1,6 @@
 """The memory report counts what is stored, what is needed beside it, and what Stable-Baselines3 would keep."""
 
+import dataclasses
 import io
 from itertools import pairwise
 
@@ -169,10 +170,16 @@ def test_as_text_it_is_a_table():
         "CompressedDictReplayBuffer: 12,345 transitions",
         "  image        8.0 MB     1.0 MB     8.0x  gzip/1",
         "  vec           999 B      999 B     1.0x  none",
-        "  overhead              600.0 kB           index, staging, batches",
+        "  overhead              600.0 kB           index, staging",
         "  together     8.0 MB     1.6 MB     5.0x",
         "  heap ring: room for 2.5 GB, 7,000 transitions evicted",
     ]
+
+
+def test_memory_for_batches_is_told_and_not_counted():
+    report = dataclasses.replace(EXAMPLE, batches=14_000_000)
+    assert report.ratio == EXAMPLE.ratio
+    assert str(report).endswith("7,000 transitions evicted; 14.0 MB kept for batches")
 
 
 def test_a_buffer_without_keys_calls_its_line_observations():

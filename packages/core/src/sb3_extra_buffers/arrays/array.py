@@ -124,9 +124,9 @@ class CompressedArray:
         return 0 if self._store is None else self._store.stored_nbytes()
 
     @property
-    def overhead(self) -> int:
-        """Bytes of memory besides payloads: what the store needs to keep track, and what is kept for batches."""
-        return self._batches.nbytes + (0 if self._store is None else self._store.overhead)
+    def nbytes_for_batches(self) -> int:
+        """Memory that is kept for what will be read next."""
+        return self._batches.nbytes
 
     @property
     def store(self) -> Store | None:

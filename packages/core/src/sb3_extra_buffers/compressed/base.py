@@ -68,6 +68,7 @@ class BaseCompressedBuffer(BaseBuffer):
             capacity,
             storage.overhead,
             self.size() * self.n_envs - transitions,
+            storage.nbytes_for_batches,
         )
 
     def _kept_rows(self) -> int:

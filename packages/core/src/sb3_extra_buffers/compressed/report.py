@@ -44,6 +44,8 @@ class MemoryReport:
     overhead: int
     #: Transitions that would still be here if the heap had room for them.
     evicted: int = 0
+    #: Memory that batches are decoded into again and again. It does not grow with the buffer, so no ratio counts it.
+    batches: int = 0
 
     @property
     def raw_nbytes(self) -> int:
@@ -85,7 +87,7 @@ class MemoryReport:
         for key in self.keys:
             name = key.key or "observations"
             yield name, readable(key.raw_nbytes), readable(key.live_nbytes), f"{key.ratio:.1f}x", key.codec
-        yield "overhead", "", readable(self.overhead), "", "index, staging, batches"
+        yield "overhead", "", readable(self.overhead), "", "index, staging"
         yield (
             "together",
             readable(self.raw_nbytes),
@@ -99,7 +101,8 @@ class MemoryReport:
 
     def _footer(self) -> str:
         evicted = f", {self.evicted:,} transitions evicted" if self.evicted else ""
-        return f"heap {self.heap}: room for {readable(self.capacity)}{evicted}"
+        batches = f"; {readable(self.batches)} kept for batches" if self.batches else ""
+        return f"heap {self.heap}: room for {readable(self.capacity)}{evicted}{batches}"
 
 
 def readable(nbytes: float) -> str:

@@ -97,9 +97,14 @@ class ObservationStorage:
 
     @property
     def overhead(self) -> int:
-        """Bytes of memory besides payloads: indices, staging areas, and what is kept for batches."""
-        arrays = [*self.observations.values(), *self.next_observations.values()]
-        return sum(array.overhead for array in arrays) + self._cells.nbytes + self._index_nbytes()
+        """Bytes of memory besides payloads: indices and staging areas."""
+        own = sum(array.store.overhead for array in self._arrays() if array.store is not None)
+        return own + self._cells.nbytes + self._index_nbytes()
+
+    @property
+    def nbytes_for_batches(self) -> int:
+        """Bytes of memory that batches are decoded into."""
+        return sum(array.nbytes_for_batches for array in self._arrays())
 
     def holds(self, row: int) -> bool:
         """Whether every observation of a row that was written can still be read."""
@@ -108,9 +113,12 @@ class ObservationStorage:
 
     def clear(self) -> None:
         """Forget all observations."""
-        for array in (*self.observations.values(), *self.next_observations.values()):
+        for array in self._arrays():
             if array.store is not None:
                 array.store.clear()
+
+    def _arrays(self) -> list[CompressedArray]:
+        return [*self.observations.values(), *self.next_observations.values()]
 
     def _index_nbytes(self) -> int:
         if self.heap is None:
