@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sb3_extra_buffers.arrays.casting import fit, narrow, storable
-from sb3_extra_buffers.arrays.indexing import has_arrays, picks_whole_cells
+from sb3_extra_buffers.arrays.casting import broadcast, fit, narrow, storable
+from sb3_extra_buffers.arrays.indexing import has_arrays, last_of_each, picks_whole_cells
 from sb3_extra_buffers.arrays.recycling import BatchMemory
 from sb3_extra_buffers.codecs import CellSpec, CodecLike
 from sb3_extra_buffers.errors import HeapStateError, ObservationError, ParameterError
@@ -165,9 +165,9 @@ class CompressedArray:
         shape = cells.shape + self._item
         values = fit("CompressedArray", "value", value, self._dtype)
         if values.shape != shape:
-            values = _broadcast(values, shape)
+            values = broadcast(values, shape)
         if has_arrays(whole) and cells.size > 1:
-            cells, values = _last_of_each(cells, values.reshape(cells.size, *self._item))
+            cells, values = last_of_each(cells, values.reshape(cells.size, *self._item))
         self._write(cells, values)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
@@ -267,7 +267,7 @@ class CompressedArray:
 
     def _set_inside(self, key: Any, value: Any) -> None:
         cells, places = self._elements(key)
-        values = _broadcast(fit("CompressedArray", "value", value, self._dtype), cells.shape)
+        values = broadcast(fit("CompressedArray", "value", value, self._dtype), cells.shape)
         if not cells.size:
             return
         touched, which = np.unique(cells, return_inverse=True)
@@ -285,21 +285,3 @@ def _as_shape(name: str, shape: int | tuple[int, ...]) -> tuple[int, ...]:
 
 def _as_rows(values: NDArray[Any], count: int) -> Bytes:
     return values.reshape(count, -1).view(np.uint8)
-
-
-def _broadcast(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    while values.ndim > len(shape) and values.shape[0] == 1:
-        values = values[0]  # as numpy's assignment does
-    try:
-        return np.broadcast_to(values, shape)
-    except ValueError:
-        found = f"of shape {values.shape}"
-        raise ObservationError("CompressedArray", "value", found, f"what can be broadcast to {shape}") from None
-
-
-def _last_of_each(cells: Indices, values: NDArray[Any]) -> tuple[Indices, NDArray[Any]]:
-    """Where a cell is assigned to several times, the last value stays."""
-    numbers, places = np.unique(cells.reshape(-1)[::-1], return_index=True)
-    if len(numbers) == cells.size:
-        return cells.reshape(-1), values
-    return numbers, values[cells.size - 1 - places]

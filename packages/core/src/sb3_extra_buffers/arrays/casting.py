@@ -91,3 +91,14 @@ def _misfit(
         allowed = f"values up to {np.finfo(dtype).max}"
     found = f"{array.dtype} with the value {first!s} in it ({int(wrong.sum())} do not fit)"
     return ObservationError(owner, argument, found, f"{dtype}: {allowed}", hint)
+
+
+def broadcast(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Repeat values to a shape, as an assignment does."""
+    while values.ndim > len(shape) and values.shape[0] == 1:
+        values = values[0]  # as numpy's assignment does
+    try:
+        return np.broadcast_to(values, shape)
+    except ValueError:
+        found = f"of shape {values.shape}"
+        raise ObservationError("CompressedArray", "value", found, f"what can be broadcast to {shape}") from None

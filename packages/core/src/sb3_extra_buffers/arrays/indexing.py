@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.views import Indices
 
 _ALL = slice(None)
 
@@ -62,3 +65,11 @@ def _axes(part: Any) -> int:
         return 1
     array = np.asarray(part)
     return array.ndim if array.dtype == np.bool_ else 1
+
+
+def last_of_each(cells: Indices, values: NDArray[Any]) -> tuple[Indices, NDArray[Any]]:
+    """Where a cell is assigned to several times, the last value stays."""
+    numbers, places = np.unique(cells.reshape(-1)[::-1], return_index=True)
+    if len(numbers) == cells.size:
+        return cells.reshape(-1), values
+    return numbers, values[cells.size - 1 - places]
