@@ -185,7 +185,7 @@ class MemoryHeap(TableHeap):
         if not closed:
             return
         emptiest = min(closed, key=lambda number: self._segments[number].cells / self._segments[number].used)
-        cells = np.flatnonzero((self._starts >> _SHIFT) == emptiest).tolist()
+        cells = np.flatnonzero((self._lengths > 0) & ((self._starts >> _SHIFT) == emptiest)).tolist()
         lengths = [self._length_of[cell] for cell in cells]
         moved = b"".join(self.view(self._start_of[cell], length) for cell, length in zip(cells, lengths))
         starts = self._place(memoryview(moved), lengths)

@@ -33,7 +33,8 @@ class TableHeap(ABC):
         if isinstance(cells, bool) or not isinstance(cells, (int, np.integer)) or cells < 1:
             raise ParameterError(f"heap {self.label!r}", "cells", cells, "it must be an integer of at least 1")
         try:
-            self._starts = np.full(int(cells), -1, np.int64)
+            # Zeros, so that cells which are never used take no memory: a length of 0 says that there is no payload.
+            self._starts = np.zeros(int(cells), np.int64)
             self._lengths = np.zeros(int(cells), np.int32)
         except (MemoryError, ValueError) as error:
             raise HeapFullError(self.label, 12 * int(cells), 0, "The index takes 12 bytes for each cell.") from error
@@ -117,10 +118,10 @@ class TableHeap(ABC):
         # Seen as unsigned, a negative number is a huge one: one comparison finds both.
         if cells.size and int(cells.view(np.uint64).max()) >= len(self._starts):
             raise self._no_such_cells(cells)
-        return self._starts[cells], self._lengths[cells].astype(np.int64)
+        lengths = self._lengths[cells].astype(np.int64)
+        return np.where(lengths, self._starts[cells], -1), lengths
 
     def clear(self) -> None:
-        self._starts.fill(-1)
         self._lengths.fill(0)
         self._live = 0
         self._evicted = Evictions()
@@ -153,9 +154,10 @@ class TableHeap(ABC):
         start_of, length_of, live = self._start_of, self._length_of, self._live
         starts = []
         for cell in cells:
-            starts.append(start_of[cell])
-            live -= length_of[cell]
-            start_of[cell] = -1
+            length = length_of[cell]
+            starts.append(start_of[cell] if length else -1)
+            live -= length
+            start_of[cell] = -1  # of no payload that a ring still has in its queue
             length_of[cell] = 0
         self._live = live
         return starts
@@ -187,7 +189,7 @@ class TableHeap(ABC):
         return _restore, (type(self), {"cells": self.cells, **self._parameters()}, self._snapshot())
 
     def _snapshot(self) -> dict[str, Any]:
-        cells = np.flatnonzero(self._starts >= 0)
+        cells = np.flatnonzero(self._lengths)
         cells = cells[np.argsort(self._starts[cells], kind="stable")]  # in a ring, positions tell the age
         starts, lengths = self.locate(cells)
         payloads = b"".join(self.view(*place) for place in zip(starts.tolist(), lengths.tolist()))
