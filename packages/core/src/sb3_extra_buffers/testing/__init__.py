@@ -1,4 +1,4 @@
-"""The conformance kit: the contracts of codecs and heaps as tests that anybody can run on their own.
+"""The conformance kit: the contracts of codecs, heaps and frame kernels as tests that anybody can run on their own.
 
 A test file of a codec distribution, complete::
 
@@ -7,8 +7,8 @@ A test file of a codec distribution, complete::
     class TestBz2(CodecConformance):
         codec = "bz2"
 
-Each rule is one sentence with an id; a failing test prints it. :data:`CODEC_RULES` and :data:`HEAP_RULES` list them,
-and ``rule.verify(subject)`` checks one without pytest.
+Each rule is one sentence with an id; a failing test prints it. :data:`CODEC_RULES`, :data:`HEAP_RULES` and
+:data:`KERNEL_RULES` list them, and ``rule.verify(subject)`` checks one without pytest.
 """
 
 from sb3_extra_buffers.errors import MissingExtraError
@@ -16,10 +16,12 @@ from sb3_extra_buffers.testing.codec_rules import CODEC_RULES
 from sb3_extra_buffers.testing.codec_subject import CodecSubject
 from sb3_extra_buffers.testing.heap_rules import HEAP_RULES
 from sb3_extra_buffers.testing.heap_subject import HeapSubject
+from sb3_extra_buffers.testing.kernel_rules import KERNEL_RULES
+from sb3_extra_buffers.testing.kernel_subject import KernelSubject
 from sb3_extra_buffers.testing.rule import BrokenRule, NotApplicable, Rule, RuleBook
 
 try:
-    from sb3_extra_buffers.testing.conformance import CodecConformance, HeapConformance
+    from sb3_extra_buffers.testing.conformance import CodecConformance, HeapConformance, KernelConformance
 except ModuleNotFoundError as error:
     if error.name != "pytest":
         raise
@@ -28,11 +30,14 @@ except ModuleNotFoundError as error:
 __all__ = [
     "CODEC_RULES",
     "HEAP_RULES",
+    "KERNEL_RULES",
     "BrokenRule",
     "CodecConformance",
     "CodecSubject",
     "HeapConformance",
     "HeapSubject",
+    "KernelConformance",
+    "KernelSubject",
     "NotApplicable",
     "Rule",
     "RuleBook",

@@ -12,11 +12,13 @@ from sb3_extra_buffers.testing.codec_rules import CODEC_RULES
 from sb3_extra_buffers.testing.codec_subject import CodecSubject
 from sb3_extra_buffers.testing.heap_rules import HEAP_RULES
 from sb3_extra_buffers.testing.heap_subject import HeapSubject
+from sb3_extra_buffers.testing.kernel_rules import KERNEL_RULES
+from sb3_extra_buffers.testing.kernel_subject import KernelSubject
 from sb3_extra_buffers.testing.rule import NotApplicable, Rule
 
 
 class _Conformance:
-    """What both kits share: one test per rule, and no way to lose one unnoticed."""
+    """What all kits share: one test per rule, and no way to lose one unnoticed."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -73,3 +75,19 @@ class HeapConformance(_Conformance):
     @pytest.mark.parametrize("rule", HEAP_RULES, ids=lambda rule: rule.id)
     def test_rule(self, rule: Rule[HeapSubject]) -> None:
         self._verify(rule, HeapSubject.installed(self.heap, self.parameters))
+
+
+class KernelConformance(_Conformance):
+    """Holds installed frame kernels to every rule of the contract.
+
+    .. code-block:: python
+
+        class TestMine(KernelConformance):
+            kernels = "mine"
+    """
+
+    kernels: ClassVar[str]
+
+    @pytest.mark.parametrize("rule", KERNEL_RULES, ids=lambda rule: rule.id)
+    def test_rule(self, rule: Rule[KernelSubject]) -> None:
+        self._verify(rule, KernelSubject(self.kernels))

@@ -1,0 +1,30 @@
+"""Frames stored once: how observations are taken apart and put together, and the bytes of a chunk of frames."""
+
+from sb3_extra_buffers.frames.creation import create, registry
+from sb3_extra_buffers.frames.geometry import FrameGeometry, stacks, whole
+from sb3_extra_buffers.frames.kernels import (
+    KERNELS_PROTOCOL,
+    Chunks,
+    ChunkSource,
+    FrameKernels,
+    KernelsPlugin,
+    Places,
+)
+from sb3_extra_buffers.frames.streams import Streams
+from sb3_extra_buffers.registry import hookimpl
+
+__all__ = [
+    "KERNELS_PROTOCOL",
+    "ChunkSource",
+    "Chunks",
+    "FrameGeometry",
+    "FrameKernels",
+    "KernelsPlugin",
+    "Places",
+    "Streams",
+    "create",
+    "hookimpl",
+    "registry",
+    "stacks",
+    "whole",
+]

@@ -1,0 +1,112 @@
+"""The contract of the hot paths: what is done for every observation, in numpy or compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.frames.streams import Streams
+from sb3_extra_buffers.registry import hookspec
+from sb3_extra_buffers.views import Bytes, Indices
+
+#: The version of this contract.
+KERNELS_PROTOCOL = 1
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """Packed chunks in memory, and the frame that the first patch of each is made on.
+
+    :param packed: the bytes of each
+    :param bases: a frame for each
+    """
+
+    packed: Sequence[Bytes]
+    bases: Sequence[Bytes]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where packed chunks and their bases are in memory, valid while this object lives and nothing is written.
+
+    :param addresses: of the packed bytes
+    :param lengths: of the packed bytes
+    :param bases: addresses of the bases
+    :param memory: what must not be freed meanwhile
+    """
+
+    addresses: NDArray[np.uint64]
+    lengths: Indices
+    bases: NDArray[np.uint64]
+    memory: object = None
+
+
+class ChunkSource(Protocol):
+    """Where complete chunks are."""
+
+    def load(self, slots: Sequence[int], /) -> Chunks:
+        """The chunks in these slots."""
+
+    def place(self, slots: Indices, /) -> Places:
+        """The same for compiled kernels."""
+
+
+class FrameKernels(Protocol):
+    """Three functions that know the bytes of chunks and the numbers of :class:`Streams`.
+
+    Every implementation makes the same bytes and leaves the same numbers.
+    """
+
+    @property
+    def name(self) -> str:
+        """What this implementation is called."""
+
+    def write(
+        self, streams: Streams, references: Indices, rows: Bytes, begin: int, following: Bytes | None = None, /
+    ) -> int:
+        """Take observations apart, from number ``begin`` on, until one belongs to a stream whose chunk is complete.
+
+        :param streams: what is changed
+        :param references: which observations these are, C-contiguous
+        :param rows: their bytes, C-contiguous
+        :param following: more rows, for the same places of the following plane; they count on from the others
+        :return: the number of the first that was not written
+        """
+
+    def pack(self, frames: Bytes, base: Bytes, /) -> tuple[Bytes, int]:
+        """The bytes of a chunk, as :func:`sb3_extra_buffers.frames.packing.pack` makes them."""
+
+    def read(self, streams: Streams, source: ChunkSource, references: Sequence[Indices], outs: Sequence[Bytes]) -> None:
+        """Put observations together.
+
+        :param streams: what they are made of
+        :param source: where chunks are that are complete
+        :param references: which observations; one array, or two for observations that have frames in common
+        :param outs: an array of rows for each of these arrays
+        """
+
+
+@dataclass(frozen=True)
+class KernelsPlugin:
+    """An implementation as its distribution describes it.
+
+    :param protocol: the contract that it was written against, as a literal number (today: 1)
+    :param factory: makes it
+    :param summary: one line for listings
+    """
+
+    protocol: int
+    factory: Callable[[], FrameKernels]
+    summary: str
+
+
+class KernelsHooks:
+    """The hook of a plugin with frame kernels."""
+
+    @hookspec(historic=True)
+    def sb3_extra_buffers_frame_kernels(self) -> KernelsPlugin:  # type: ignore[empty-body]
+        """Return the implementation that this module offers."""

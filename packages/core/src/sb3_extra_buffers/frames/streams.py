@@ -1,0 +1,163 @@
+"""``Streams``: which frames every observation is made of. Only numbers and the newest frames; no payloads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.frames.geometry import FrameGeometry
+
+#: How far back, in frames of its stream, an observation may reach. What is older is stored again.
+MAX_BACK = 62
+#: Stands for a frame of zeros, which is never stored: stacks begin with them.
+ZERO = 255
+#: How many different ways to be made of frames there may be.
+PATTERNS = 255
+
+
+class Streams:
+    """The frames of each environment in the order in which they came, cut into chunks.
+
+    An observation is a reference: the position of its newest frame, and a *pattern* that says for each of its frames
+    how many frames further back it is. A position is ``slot * chunk + offset``; the slot stands for a chunk, and
+    ``previous`` leads to the chunk before it. A chunk lives as long as a reference reaches into it.
+
+    The newest frames of each stream are here, uncompressed, until their chunk is complete. So is the last observation:
+    what comes is compared with it, frame by frame, and only what is found nowhere is new. It has a reference of its own
+    behind those of the observations, because the one that it was written to may be overwritten first.
+
+    :param geometry: how frames lie in an observation
+    :param chunk: frames in a chunk, at least two observations' worth
+    :param streams: how many there are; observation ``i`` belongs to stream ``i % streams``
+    :param cells: how many observations a plane can have; those of the next plane are numbered on
+    :param slots: how many chunks there can be at one time
+    :param planes: how many planes there are
+    """
+
+    def __init__(
+        self, geometry: FrameGeometry, chunk: int, streams: int, cells: int, slots: int, planes: int = 1
+    ) -> None:
+        self.geometry = geometry
+        self.chunk = chunk
+        #: How many observations a plane has.
+        self.cells = cells
+        self.planes = planes
+        references = planes * cells
+        depth, frame_nbytes = geometry.depth, geometry.frame_nbytes
+        # Zeros everywhere, so that memory which is never used is never touched.
+        #: Position of each observation's newest stored frame, plus 1; 0 for an observation that was never written.
+        self.newest = np.zeros(references + streams, np.int32)
+        self.pattern = np.zeros(references + streams, np.uint8)
+        #: How far back each frame of an observation is, by pattern.
+        self.backs = np.zeros((PATTERNS, depth), np.uint8)
+        self.backs[0] = np.arange(depth)[::-1]
+        #: How far back a pattern reaches at the most.
+        self.reach = np.zeros(PATTERNS, np.uint8)
+        self.reach[0] = depth - 1
+        #: The last observation of each stream: its frames, their numbers in the stream (-1: zero, -2: none), positions.
+        self.last = np.zeros((streams, depth, frame_nbytes), np.uint8)
+        self.last_number = np.full((streams, depth), -2, np.int64)
+        self.last_position = np.zeros((streams, depth), np.int32)
+        #: Frames whose chunk is not complete, and room for one more observation that must be stored a second time.
+        self.staged = np.zeros((streams, chunk + 2 * depth, frame_nbytes), np.uint8)
+        self.staged_count = np.zeros(streams, np.int64)
+        #: How many frames each stream has had.
+        self.total = np.zeros(streams, np.int64)
+        #: The slots of the chunk that is being filled, and of the one after it.
+        self.open = np.zeros((streams, 2), np.int32)
+        self.previous = np.zeros(slots, np.int32)
+        #: How many observations reach into a chunk; the open ones count once more.
+        self.users = np.zeros(slots, np.int32)
+        #: Slots that were used and are not any more, as a stack.
+        self.free = np.zeros(slots, np.int32)
+        #: How many patterns there are, free slots, slots that were ever used.
+        self.numbers = np.array([1, 0, 0], np.int64)
+        for stream in range(streams):
+            self.open[stream] = self.take(), self.take()
+            self.previous[self.open[stream, 1]] = self.open[stream, 0]
+
+    @property
+    def streams(self) -> int:
+        """How many streams there are."""
+        return len(self.total)
+
+    @property
+    def slots(self) -> int:
+        """How many chunks there can be."""
+        return len(self.users)
+
+    @property
+    def free_slots(self) -> int:
+        """How many more chunks there can be."""
+        _, free, used = self.numbers.tolist()
+        return int(free + self.slots - used)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that is in use for all of this."""
+        used = int(self.numbers[2])
+        per_slot = sum(array.itemsize for array in (self.previous, self.users, self.free))
+        fixed = (self.newest, self.pattern, self.last, self.last_number, self.last_position, self.staged)
+        return used * per_slot + sum(array.nbytes for array in fixed)
+
+    def take(self) -> int:
+        """A slot for a new chunk, in use from now on. There must be one."""
+        _, free, used = self.numbers.tolist()
+        if free:
+            self.numbers[1] -= 1
+            slot = int(self.free[free - 1])
+        else:
+            self.numbers[2] += 1
+            slot = int(used)
+        self.users[slot] = 1
+        return slot
+
+    def advance(self, stream: int) -> int:
+        """Leave a complete chunk behind and open another one. Returns the slot of the one that is complete."""
+        complete, following = self.open[stream].tolist()
+        kept = int(self.staged_count[stream]) - self.chunk
+        self.staged[stream, :kept] = self.staged[stream, self.chunk : self.chunk + kept].copy()
+        self.staged_count[stream] = kept
+        self.open[stream] = following, self.take()
+        self.previous[self.open[stream, 1]] = following
+        self.leave(complete)
+        return int(complete)
+
+    def leave(self, slot: int) -> None:
+        """One user less; a chunk without users makes its slot free."""
+        self.users[slot] -= 1
+        if not self.users[slot]:
+            self.free[self.numbers[1]] = slot
+            self.numbers[1] += 1
+
+    def reached(self, references: NDArray[np.int64]) -> list[int]:
+        """The slots of all chunks that these observations reach into, each once, without those that are open."""
+        found: set[int] = set()
+        for _, slots in self._walk(references):
+            found.update(slots.tolist())
+        return sorted(found.difference(self.open.reshape(-1).tolist()))
+
+    def reaching(self, chunks: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """All observations that reach into any of these chunks.
+
+        :param chunks: for each slot, whether it is meant
+        """
+        references = np.arange(len(self.newest) - self.streams)
+        found = np.zeros(len(references), np.bool_)
+        for some, slots in self._walk(references):
+            found[some] |= chunks[slots]
+        return np.flatnonzero(found)
+
+    def _walk(self, references: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Observations with the slot of their newest frame, then those that reach further with the one before, …"""
+        references = references[self.newest[references] > 0]
+        positions = self.newest[references].astype(np.int64) - 1
+        slots, further = positions // self.chunk, self.reach[self.pattern[references]].astype(np.int64)
+        further -= positions % self.chunk
+        while len(references):
+            yield references, slots
+            more = further > 0
+            references, further = references[more], further[more] - self.chunk
+            slots = self.previous[slots[more]].astype(np.int64)
