@@ -1,0 +1,163 @@
+"""Chunks of frames, compiled: the bytes that core's ``frames.packing`` makes, at the speed of memory.
+
+As in ``kernels.py``, everything is an address or a ``uint64``. After a change here, touch ``frame_kernels.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sb3_extra_buffers_codec_rle_numba.jit import helper
+from sb3_extra_buffers_codec_rle_numba.memory import copy, load, store, trailing_zeros
+
+U = np.uint64
+_WORD = U(0)
+_MAX_GAP, _MAX_STEP, _PADDING = U(2), U(255), U(7)
+
+
+@helper
+def load_count(address: Any, width: Any) -> Any:
+    """How many steps a patch has."""
+    return U(load(address, np.uint16(0))) if width == U(2) else U(load(address, np.uint32(0)))
+
+
+@helper
+def _next_difference(old: Any, new: Any, byte: Any, nbytes: Any) -> Any:
+    while byte + U(8) <= nbytes:
+        differing = load(old + byte, _WORD) ^ load(new + byte, _WORD)
+        if differing:
+            return byte + (trailing_zeros(differing) >> U(3))
+        byte += U(8)
+    while byte < nbytes:
+        if load(old + byte, np.uint8(0)) != load(new + byte, np.uint8(0)):
+            return byte
+        byte += U(1)
+    return nbytes
+
+
+@helper
+def write_patch(old: Any, new: Any, nbytes: Any, steps: Any, content: Any) -> Any:
+    """Write the steps from one frame to another and what they put there; return where both end."""
+    last = U(0)
+    begin = _next_difference(old, new, U(0), nbytes)
+    while begin < nbytes:
+        end = begin + U(1)
+        following = _next_difference(old, new, end, nbytes)
+        while following < nbytes and following - end <= _MAX_GAP:
+            end = following + U(1)
+            following = _next_difference(old, new, end, nbytes)
+        skip = begin - last
+        while skip > _MAX_STEP:
+            store(steps, np.uint16(_MAX_STEP))
+            steps += U(2)
+            skip -= _MAX_STEP
+        while begin < end:
+            size = min(end - begin, _MAX_STEP)
+            store(steps, np.uint16(skip | (size << U(8))))
+            copy(content, new + begin, size)
+            steps += U(2)
+            content += size
+            begin += size
+            skip = U(0)
+        last, begin = end, following
+    return steps, content
+
+
+@helper
+def apply_patch(frame: Any, nbytes: Any, steps: Any, count: Any, content: Any, limit: Any) -> Any:
+    """Change a frame; return where the content of the next patch begins, or 0 if this one is damaged.
+
+    ``limit`` is where the chunk's content ends; at least seven more bytes can be read there.
+    """
+    place, end = frame, frame + nbytes
+    for _ in range(count):
+        step = U(load(steps, np.uint16(0)))
+        steps += U(2)
+        place += step & _MAX_STEP
+        size = step >> U(8)
+        if place + size > end or content + size > limit:
+            return U(0)
+        if size <= U(8) and place + U(8) <= end:
+            # Most are short: one load, one mask and one store instead of a call.
+            if size:
+                keep = ~_WORD << (size << U(3)) if size < U(8) else _WORD
+                store(place, (load(place, _WORD) & keep) | (load(content, _WORD) & ~keep))
+        else:
+            copy(place, content, size)
+        content += size
+        place += size
+    return content
+
+
+@helper
+def equal(first: Any, second: Any, nbytes: Any) -> Any:
+    """Whether two blocks are the same. Blocks of 64 bytes, which LLVM compares with wide registers."""
+    byte = U(0)
+    while byte + U(64) <= nbytes:
+        differing = _WORD
+        for word in range(U(8)):
+            place = byte + U(word) * U(8)
+            differing |= load(first + place, _WORD) ^ load(second + place, _WORD)
+        if differing:
+            return False
+        byte += U(64)
+    while byte < nbytes:
+        if load(first + byte, np.uint8(0)) != load(second + byte, np.uint8(0)):
+            return False
+        byte += U(1)
+    return True
+
+
+@helper
+def is_blank(block: Any, nbytes: Any) -> Any:
+    """Whether all bytes are zero."""
+    byte = U(0)
+    while byte + U(8) <= nbytes:
+        if load(block + byte, _WORD):
+            return False
+        byte += U(8)
+    while byte < nbytes:
+        if load(block + byte, np.uint8(0)):
+            return False
+        byte += U(1)
+    return True
+
+
+@helper
+def gather_frame(row: Any, frame: Any, index: Any, pixels: Any, depth: Any, group: Any) -> None:
+    """Copy one frame out of an observation."""
+    if pixels == U(1):
+        copy(frame, row + index * group, group)
+        return
+    source, stride = row + index * group, depth * group
+    if group == U(1):
+        for pixel in range(pixels):
+            store(frame + U(pixel), load(source + U(pixel) * stride, np.uint8(0)))
+    else:
+        for _ in range(pixels):
+            copy(frame, source, group)
+            frame += group
+            source += stride
+
+
+@helper
+def scatter_frames(frames: Any, row: Any, pixels: Any, depth: Any, group: Any) -> None:
+    """Copy frames, one behind the other, into an observation where they alternate."""
+    nbytes = pixels * group
+    if group == U(1) and depth == U(4):
+        # Four gray frames make one word per pixel; said so, it compiles to wide stores.
+        for pixel in range(pixels):
+            source = frames + U(pixel)
+            word = U(load(source, np.uint8(0))) | (U(load(source + nbytes, np.uint8(0))) << U(8))
+            word |= U(load(source + nbytes + nbytes, np.uint8(0))) << U(16)
+            word |= U(load(source + nbytes + nbytes + nbytes, np.uint8(0))) << U(24)
+            store(row + U(pixel) * U(4), np.uint32(word))
+        return
+    for index in range(depth):
+        target, source = row + U(index) * group, frames + U(index) * nbytes
+        for _ in range(pixels):
+            copy(target, source, group)
+            target += depth * group
+            source += group

@@ -1,0 +1,50 @@
+"""The compiled frame kernels keep every rule of the contract, among them: they do what the reference does."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from sb3_extra_buffers import frames
+from sb3_extra_buffers.frames import FrameGeometry, Streams
+from sb3_extra_buffers.testing import KernelConformance
+from sb3_extra_buffers_codec_rle_numba.frame_kernels import NumbaKernels
+
+
+class TestNumba(KernelConformance):
+    kernels = "numba"
+
+
+def test_they_are_chosen_where_they_are_installed():
+    assert frames.create().name == "numba"
+
+
+def test_a_pickle_takes_whatever_is_installed_where_it_is_loaded():
+    packed = pickle.dumps(frames.create("numba"))
+    assert b"rle_numba" not in packed
+    assert pickle.loads(packed).name == "numba"
+
+
+def test_frames_of_more_than_64_kilobytes_have_wider_counts():
+    kernels, reference = frames.create("numba"), frames.create("numpy")
+    content = np.random.default_rng(0).integers(0, 256, (4, 200_000), np.uint8)
+    content[2:, ::5] = 0
+    ours, theirs = (part.pack(content, np.zeros(200_000, np.uint8)) for part in (kernels, reference))
+    assert bytes(ours[0]) == bytes(theirs[0])
+
+
+def test_marks_are_renewed_before_their_numbers_run_out():
+    kernels = NumbaKernels()
+    streams = Streams(FrameGeometry(1, 1, 8), 4, 1, 10, 20)
+    workspace = kernels._workspace(streams)
+    workspace.stamp = 2**32 - 2
+    workspace.mark[:] = 5
+    assert [workspace.next_stamp() for _ in range(3)] == [2**32 - 1, 1, 2]
+    assert not workspace.mark.any()
+
+
+@pytest.mark.parametrize("array", [np.arange(8)[::2], np.arange(4, dtype=np.int32)])
+def test_references_of_another_kind_are_refused(array):
+    streams = Streams(FrameGeometry(1, 1, 8), 4, 1, 10, 20)
+    with pytest.raises(TypeError):
+        NumbaKernels().write(streams, array, np.zeros((4, 8), np.uint8), 0)
