@@ -112,11 +112,11 @@ def test_a_copy_goes_on_where_the_original_stopped(kind, route):
 @each_kind
 @each_route
 def test_an_empty_buffer_travels_and_chooses_its_codec_later(kind, route):
-    twin = route(make(kind, 0))
+    twin = route(make(kind, 0, layout="cells"))
     assert "not yet chosen" in twin.memory_report().keys[0].codec
     fill(twin, 4)
     assert "chosen: makes the first observations" in twin.memory_report().keys[0].codec
-    expect_equal(drawn(twin), drawn(make(kind, 4)))
+    expect_equal(drawn(twin), drawn(make(kind, 4, layout="cells")))
 
 
 @each_route

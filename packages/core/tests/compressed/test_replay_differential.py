@@ -70,9 +70,12 @@ def in_arrays(same, ours, theirs):
 
 
 @EVERY_KIND
-@pytest.mark.parametrize(("n_envs", "side"), [(1, 12), (3, 12), (8, 12), (3, 32)])
-def test_samples_are_those_of_the_original(kind, n_envs, side, codec, pair, run):
-    ours, theirs = pair(kind, n_envs, side, compression_method=codec)
+@pytest.mark.parametrize(
+    ("n_envs", "side", "layout"),
+    [(1, 12, "auto"), (3, 12, "auto"), (8, 12, "auto"), (3, 32, "cells"), (3, 32, "frames")],
+)
+def test_samples_are_those_of_the_original(kind, n_envs, side, layout, codec, pair, run):
+    ours, theirs = pair(kind, n_envs, side, compression_method=codec, layout=layout)
     assert isinstance(ours, type(theirs))
     run(ours, theirs)
 
@@ -104,9 +107,13 @@ def test_a_file_has_room_for_whatever_comes(kind, ends, pair, run, noise, tmp_pa
 
 
 @EVERY_LAYOUT
-@pytest.mark.parametrize(("n_envs", "side"), [(1, 12), (3, 12), (3, 32)])
-def test_arrays_hold_at_any_time_what_those_of_the_original_hold(kind, n_envs, side, codec, pair, walk, feed, same):
-    ours, theirs = pair(kind, n_envs, side, compression_method=codec)
+@pytest.mark.parametrize(
+    ("n_envs", "side", "layout"), [(1, 12, "auto"), (3, 12, "auto"), (3, 32, "cells"), (3, 32, "frames")]
+)
+def test_arrays_hold_at_any_time_what_those_of_the_original_hold(
+    kind, n_envs, side, layout, codec, pair, walk, feed, same
+):
+    ours, theirs = pair(kind, n_envs, side, compression_method=codec, layout=layout)
     in_arrays(same, ours, theirs)  # nothing is written: zeros
     for step in walk(ours.observation_space, ours.action_space, n_envs, ROWS * 5 // 2):
         feed(step, ours, theirs)

@@ -66,7 +66,7 @@ def test_one_observation_per_step_is_compared_with_one_observation_per_step():
 
 
 def test_rollouts_are_counted_too():
-    buffer = CompressedRolloutBuffer(5, IMAGE, ACTIONS, n_envs=2, compression_method="gzip")
+    buffer = CompressedRolloutBuffer(5, IMAGE, ACTIONS, n_envs=2, compression_method="gzip", layout="cells")
     for obs in frames(8).reshape(4, 2, 40, 40):
         buffer.add(obs, np.zeros((2, 1)), np.zeros(2), np.zeros(2), th.zeros(2), th.zeros(2))
     report = buffer.memory_report()
@@ -77,7 +77,9 @@ def test_rollouts_are_counted_too():
 @pytest.mark.parametrize("codec", sorted({*codecs.names()} - {"none"}))
 @pytest.mark.parametrize(("heap", "parameters"), [("memory", {}), ("ring", {"capacity": 1 << 18}), ("mmap", {})])
 def test_live_is_what_the_heap_holds(codec, heap, parameters):
-    buffer = CompressedReplayBuffer(30, IMAGE, ACTIONS, compression_method=codec, heap=heap, heap_kwargs=parameters)
+    buffer = CompressedReplayBuffer(
+        30, IMAGE, ACTIONS, compression_method=codec, heap=heap, heap_kwargs=parameters, layout="cells"
+    )
     for seed in range(4):
         play(buffer, frames(20, seed))
         report = buffer.memory_report()
@@ -103,7 +105,7 @@ def test_the_ratio_counts_the_overhead():
 
 @pytest.mark.parametrize("heap", ["memory", "mmap"])
 def test_the_overhead_is_the_memory_that_is_no_payload(heap):
-    buffer = CompressedReplayBuffer(50, IMAGE, ACTIONS, compression_method="gzip", heap=heap)
+    buffer = CompressedReplayBuffer(50, IMAGE, ACTIONS, compression_method="gzip", heap=heap, layout="cells")
     play(buffer, frames(51))
     own = buffer._storage.heap
     index = own.nbytes - (own.capacity if heap == "memory" else 0)
@@ -112,7 +114,7 @@ def test_the_overhead_is_the_memory_that_is_no_payload(heap):
 
 
 def test_noise_is_not_made_out_to_be_smaller_than_it_is():
-    buffer = play(CompressedReplayBuffer(50, IMAGE, ACTIONS), frames(51, noisy=True))
+    buffer = play(CompressedReplayBuffer(50, IMAGE, ACTIONS, layout="cells"), frames(51, noisy=True))
     report = buffer.memory_report()
     assert 1.5 < report.ratio < 2  # each observation is stored once instead of twice
     assert report.keys[0].codec.startswith("none (chosen: ")
@@ -131,7 +133,8 @@ def test_what_a_ring_dropped_does_not_count_as_saved():
 
 def test_each_key_has_its_own_line():
     space = spaces.Dict(image=IMAGE, empty=spaces.Box(0, 1, (0,)), vec=spaces.Box(-1, 1, (3,), np.float32))
-    buffer = CompressedDictReplayBuffer(50, space, ACTIONS, compression_method={"image": "gzip1", "vec": "none"})
+    wish = {"image": "gzip1", "vec": "none"}
+    buffer = CompressedDictReplayBuffer(50, space, ACTIONS, compression_method=wish, layout="cells")
     for image, vec in zip(frames(10), np.ones((10, 3), np.float32)):
         obs = {"image": image[np.newaxis], "vec": vec[np.newaxis], "empty": np.zeros((1, 0), np.float32)}
         buffer.add(obs, obs, np.zeros((1, 1)), np.zeros(1), np.zeros(1), [{}])
@@ -146,7 +149,7 @@ def test_each_key_has_its_own_line():
 
 
 def test_an_automatic_choice_is_explained():
-    buffer = CompressedReplayBuffer(50, IMAGE, ACTIONS)
+    buffer = CompressedReplayBuffer(50, IMAGE, ACTIONS, layout="cells")
     assert buffer.memory_report().keys[0].codec == "auto (not yet chosen: nothing is stored)"
     play(buffer, frames(3))
     assert "chosen: makes the first observations" in buffer.memory_report().keys[0].codec

@@ -8,7 +8,7 @@ import pytest
 
 from sb3_extra_buffers.codecs import CellSpec, CodecSpec
 from sb3_extra_buffers.errors import HeapStateError, ParameterError, UnknownPluginError
-from sb3_extra_buffers.stores import CellStore, Demand, LazyStore, Place, RawStore, build_stores, choice
+from sb3_extra_buffers.stores import CellStore, Demand, LazyStore, Place, RawStore, build_stores, choice, preferences
 
 IMAGE, VECTOR = CellSpec(np.uint8, 1600), CellSpec(np.float32, 4)
 NOISE = np.random.default_rng(0).integers(0, 256, (1, 1600), np.uint8)
@@ -16,7 +16,8 @@ NOISE = np.random.default_rng(0).integers(0, 256, (1, 1600), np.uint8)
 
 @pytest.fixture(autouse=True)
 def built_in(monkeypatch):
-    monkeypatch.setattr(choice, "names", lambda: ("gzip", "none", "rle"))
+    for module in (choice, preferences):
+        monkeypatch.setattr(module, "names", lambda: ("gzip", "none", "rle"))
 
 
 def demand(label="image", cell=IMAGE, counts=(10,), codec=None):

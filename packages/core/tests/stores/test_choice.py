@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers.codecs import CellSpec, names
-from sb3_extra_buffers.stores import choice
+from sb3_extra_buffers.stores import choice, preferences
 from sb3_extra_buffers.stores.choice import MIN_NBYTES, choose_by_content, choose_by_space
 
 CELL = CellSpec(np.uint8, 1600)
@@ -16,7 +16,8 @@ NOISE = np.random.default_rng(0).integers(0, 256, (1, 1600), np.uint8)
 
 @pytest.fixture
 def built_in(monkeypatch):
-    monkeypatch.setattr(choice, "names", lambda: ("gzip", "none", "rle"))
+    for module in (choice, preferences):
+        monkeypatch.setattr(module, "names", lambda: ("gzip", "none", "rle"))
 
 
 def test_small_cells_are_not_compressed_whatever_is_in_them():
@@ -70,7 +71,8 @@ def test_the_first_installed_codec_of_the_list_is_considered():
 
 @pytest.mark.skipif("rle-jit" not in names(), reason="needs the codec rle-jit")
 def test_runs_are_preferred_where_they_are_about_as_small(monkeypatch):
-    monkeypatch.setattr(choice, "names", lambda: ("gzip", "none", "rle", "rle-jit"))
+    for module in (choice, preferences):
+        monkeypatch.setattr(module, "names", lambda: ("gzip", "none", "rle", "rle-jit"))
     stripes = np.repeat(np.arange(2, dtype=np.uint8), 800).reshape(1, -1)
     assert choose_by_content("x", CELL, stripes).codec.spec.name == "rle-jit"
     pattern = np.tile(np.arange(8, dtype=np.uint8), 200).reshape(1, -1)

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sb3_extra_buffers.arrays.casting import broadcast, fit, narrow, storable
+from sb3_extra_buffers.arrays.companions import Companions, as_rows
 from sb3_extra_buffers.arrays.indexing import has_arrays, last_of_each, picks_whole_cells
 from sb3_extra_buffers.arrays.recycling import BatchMemory
 from sb3_extra_buffers.codecs import CellSpec, CodecLike
 from sb3_extra_buffers.errors import HeapStateError, ObservationError, ParameterError
 from sb3_extra_buffers.stores import AUTO, Demand, Place, Store, build_stores, parse_request
-from sb3_extra_buffers.views import Bytes, Indices
+from sb3_extra_buffers.views import Indices
 
 
 class CompressedArray:
@@ -41,6 +42,8 @@ class CompressedArray:
 
     #: Whether nobody else stores in the same heap.
     _is_alone = False
+    #: What is usually read together with this array.
+    companions: Companions | None = None
 
     def __init__(
         self,
@@ -155,7 +158,7 @@ class CompressedArray:
         if type(key) is int and self.takes(value):
             # One row of what is stored as it is: what buffers do at every step, so it goes the shortest way.
             cells = self._cells[key]
-            self._store.write(cells.reshape(-1), _as_rows(value, cells.size))  # type: ignore[union-attr]
+            self._store.write(cells.reshape(-1), as_rows(value, cells.size))  # type: ignore[union-attr]
             return
         whole = picks_whole_cells(key, self._cells.ndim, self.ndim)
         if whole is None:
@@ -235,18 +238,24 @@ class CompressedArray:
     # Whole cells.
 
     def _read(self, cells: Indices) -> NDArray[Any]:
-        shape = cells.shape + self._item
         if self._store is None or not cells.size:
-            return np.zeros(shape, self._dtype)
-        values = self._batches.empty(shape, self._stored)
-        self._store.read(cells.reshape(-1), _as_rows(values, cells.size))
+            return np.zeros(cells.shape + self._item, self._dtype)
+        if self.companions is not None and self.companions.is_active:
+            values = self.companions.read(self, cells)
+        else:
+            values = self.empty(cells)
+            self._store.read(cells.reshape(-1), as_rows(values, cells.size))
         return values.astype(self._dtype, copy=False)
+
+    def empty(self, cells: Indices) -> NDArray[Any]:
+        """An array for the content of these cells, as it is stored."""
+        return self._batches.empty(cells.shape + self._item, self._stored)
 
     def _write(self, cells: Indices, values: NDArray[Any]) -> None:
         if self._store is None or not cells.size:
             return
         stored = np.ascontiguousarray(narrow("CompressedArray", "value", values, self._stored))
-        self._store.write(cells.reshape(-1), _as_rows(stored, cells.size))
+        self._store.write(cells.reshape(-1), as_rows(stored, cells.size))
 
     # Parts of cells, by way of all cells that are touched. Rare, so simple: numpy says which elements are meant.
 
@@ -281,7 +290,3 @@ def _as_shape(name: str, shape: int | tuple[int, ...]) -> tuple[int, ...]:
     if any(isinstance(axis, bool) or not isinstance(axis, (int, np.integer)) or axis < 0 for axis in axes):
         raise ParameterError("CompressedArray", name, shape, "it must be an integer or a tuple of integers")
     return tuple(int(axis) for axis in axes)
-
-
-def _as_rows(values: NDArray[Any], count: int) -> Bytes:
-    return values.reshape(count, -1).view(np.uint8)

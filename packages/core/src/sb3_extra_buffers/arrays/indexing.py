@@ -21,6 +21,10 @@ def picks_whole_cells(key: Any, leading: int, total: int) -> tuple[Any, ...] | N
     """
     if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
         return (key,)  # at every step of the environments
+    if type(key) is tuple and len(key) == leading + 1 and type(key[-1]) is slice and key[-1] == _ALL:
+        arrays = key[:-1]  # of every batch
+        if all(type(part) is np.ndarray and part.dtype.kind in "iu" for part in arrays):
+            return arrays
     parts = _expanded(key if isinstance(key, tuple) else (key,), total)
     used = 0
     kept: list[Any] = []

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sb3_extra_buffers.views import Bytes
 
 #: Below, memory comes from a free list anyway; above, it is a copy of the whole array rather than a batch.
-_MIN_NBYTES, _MAX_NBYTES = 1 << 16, 1 << 26
+_MIN_NBYTES, _MAX_NBYTES = 1 << 16, 1 << 25
 #: While a batch is made, the one before it is usually still in somebody's variable.
 _BLOCKS = 2
 #: References to a block that nobody uses: a local variable, and the argument of ``getrefcount``.

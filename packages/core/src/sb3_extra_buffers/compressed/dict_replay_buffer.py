@@ -15,3 +15,4 @@ class CompressedDictReplayBuffer(CompressedReplayBuffer, DictReplayBuffer):
     """
 
     _can_optimize = False
+    _adds_plainly = False

@@ -16,3 +16,4 @@ class CompressedNStepReplayBuffer(CompressedReplayBuffer, NStepReplayBuffer):
     """
 
     _can_optimize = False
+    _reads_together = False

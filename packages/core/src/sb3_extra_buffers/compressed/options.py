@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +13,11 @@ import numpy as np
 from sb3_extra_buffers.arrays.casting import storable
 from sb3_extra_buffers.codecs import CodecSpec
 from sb3_extra_buffers.errors import ParameterError
-from sb3_extra_buffers.stores import AUTO, Place, parse_request
+from sb3_extra_buffers.stores import AUTO, MIN_FRAMES_NBYTES, SPEED, Place, parse_request, preference
+
+#: What one payload stands for: an observation, or some frames of a stream of them.
+CELLS, FRAMES = "cells", "frames"
+LAYOUTS = (AUTO, CELLS, FRAMES)
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,8 @@ class StorageOptions:
     heap: str = "memory"
     heap_kwargs: Mapping[str, Any] | None = None
     threads: int | None = None
+    layout: str = AUTO
+    prefer: str = SPEED
 
     def check(self, owner: str, keys: tuple[str, ...] | None) -> None:
         """Refuse what no buffer over these keys could do.
@@ -37,6 +44,9 @@ class StorageOptions:
         """
         if self.output_dtype not in ("raw", "float"):
             raise ParameterError(owner, "output_dtype", self.output_dtype, "it must be 'raw' or 'float'")
+        if self.layout not in LAYOUTS:
+            raise ParameterError(owner, "layout", self.layout, f"it must be one of: {', '.join(LAYOUTS)}")
+        preference(owner, self.prefer)
         if self.heap_kwargs is not None and not isinstance(self.heap_kwargs, Mapping):
             raise ParameterError(owner, "heap_kwargs", self.heap_kwargs, "it must be a dictionary")
         for name, value in (("compression_method", self.compression_method), ("dtypes", self.dtypes)):
@@ -60,6 +70,19 @@ class StorageOptions:
         if self._is_per_key(method):
             return parse_request(method.get(key, AUTO), None, self.decompression_kwargs)
         return parse_request(method, self.compression_kwargs, self.decompression_kwargs)
+
+    def wants_frames(self, shape: tuple[int, ...], dtype: np.dtype[Any], codec: CodecSpec | None) -> bool:
+        """Whether observations are to be stored as frames.
+
+        :param shape: of one observation
+        :param dtype: of its elements, as they are stored
+        :param codec: what was asked for
+        """
+        nbytes = math.prod(shape) * dtype.itemsize
+        if self.layout == CELLS or not nbytes or len(shape) < 2:
+            return False
+        # Who asks for no codec wants observations as they are.
+        return self.layout == FRAMES or (nbytes >= MIN_FRAMES_NBYTES and not (codec and codec.name == "none"))
 
     def stored_dtype(self, owner: str, key: str | None, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """Which dtype to store: that of the space, unless a narrower one was asked for.

@@ -16,7 +16,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, refuse_unknown
 from sb3_extra_buffers.compressed.options import StorageOptions
 from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind, hollow
-from sb3_extra_buffers.compressed.storage import Layout, ObservationStorage
+from sb3_extra_buffers.compressed.storage import ObservationStorage, PerStep
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
 
 
@@ -50,10 +50,17 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         oldest transitions; ``"mmap"``, a file for what is larger than memory
     :param heap_kwargs: What the heap takes: ``capacity`` in bytes, and for ``"mmap"`` a ``folder``
     :param threads: How many threads decode a batch. By default, as many as pay.
+    :param layout: ``"frames"`` stores each frame of stacked images once, as what changed since the frame before it;
+        ``"cells"`` each observation by itself. ``"auto"`` stores images as frames and finds out how they are stacked.
+    :param prefer: For frames: ``"speed"``, ``"balanced"`` or ``"memory"``
     """
 
     #: Whether Stable-Baselines3's class can store one observation per step.
     _can_optimize = True
+    #: Whether Stable-Baselines3's class adds as ``ReplayBuffer`` does.
+    _adds_plainly = True
+    #: Whether a sample has the observations and the next observations of the same rows.
+    _reads_together = True
     #: Whether the row at ``pos`` is half old, half new, because the heap could not take all of it.
     _is_torn = False
 
@@ -76,6 +83,8 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         heap: str = "memory",
         heap_kwargs: Mapping[str, Any] | None = None,
         threads: int | None = None,
+        layout: str = "auto",
+        prefer: str = "speed",
         **kwargs: Any,
     ) -> None:
         name = type(self).__name__
@@ -104,9 +113,11 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
             heap=heap,
             heap_kwargs=heap_kwargs,
             threads=threads,
+            layout=layout,
+            prefer=prefer,
         )
-        layout = Layout.REWRITTEN if one_per_step else Layout.TRANSITIONS
-        self._storage = ObservationStorage(name, observation_space, self.buffer_size, n_envs, self._options, layout)
+        per_step = PerStep.REWRITTEN if one_per_step else PerStep.TRANSITIONS
+        self._storage = ObservationStorage(name, observation_space, self.buffer_size, n_envs, self._options, per_step)
         self.observations = self._as_arrays(self._storage.observations)
         if not one_per_step:
             self.next_observations = self._as_arrays(self._storage.next_observations)
@@ -128,11 +139,36 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
             self._check_infos(infos)
         # Only a heap can fail from here on, in the middle of a row: what that row held before must not be sampled.
         position, was_full, self._is_torn = self.pos, self.full, self.full
-        super().add(obs, next_obs, action, reward, done, infos)
+        if self._adds_plainly and not self.optimize_memory_usage:
+            self._add(obs, next_obs, action, reward, done, infos)
+        else:
+            super().add(obs, next_obs, action, reward, done, infos)
         if self._storage.evicted_cells and not self._storage.holds(position):
             self.pos, self.full = position, was_full
             self._refuse_row()
         self._is_torn = False
+
+    def _add(
+        self,
+        obs: NDArray[Any],
+        next_obs: NDArray[Any],
+        action: NDArray[Any],
+        reward: NDArray[Any],
+        done: NDArray[Any],
+        infos: list[dict[str, Any]],
+    ) -> None:
+        """What ``ReplayBuffer.add`` does, without its copies of all arguments: a store keeps none of them."""
+        position = self.pos
+        self._storage.write_step(position, obs, next_obs)
+        self.actions[position] = action.reshape(self.n_envs, self.action_dim)
+        self.rewards[position] = reward
+        self.dones[position] = done
+        if self.handle_timeout_termination:
+            self.timeouts[position] = [info.get("TimeLimit.truncated", False) for info in infos]
+        self.pos += 1
+        if self.pos == self.buffer_size:
+            self.full = True
+            self.pos = 0
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> Any:
         """
@@ -188,6 +224,15 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
     def _decoded(self, arrays: dict[str, Any], idx: int, env_idx: int) -> Any:
         found = {key: array[idx, env_idx] for key, array in arrays.items()}
         return found.get(NO_KEY, found)
+
+    def _get_samples(self, batch_inds: NDArray[Any], env: VecNormalize | None = None) -> Any:
+        if not self._reads_together:
+            return super()._get_samples(batch_inds, env)
+        self._storage.expect_both(True)
+        try:
+            return super()._get_samples(batch_inds, env)
+        finally:
+            self._storage.expect_both(False)
 
     def _sample(self, batch_size: int, env: VecNormalize | None) -> Any:
         kept = self._kept_rows()

@@ -13,7 +13,7 @@ from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
 from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, refuse_unknown
 from sb3_extra_buffers.compressed.options import StorageOptions
 from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind
-from sb3_extra_buffers.compressed.storage import Layout, ObservationStorage
+from sb3_extra_buffers.compressed.storage import ObservationStorage, PerStep
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
 
 
@@ -43,6 +43,9 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         whole.
     :param heap_kwargs: What the heap takes: ``capacity`` in bytes, and for ``"mmap"`` a ``folder``
     :param threads: How many threads decode a batch. By default, as many as pay.
+    :param layout: ``"frames"`` stores each frame of stacked images once, as what changed since the frame before it;
+        ``"cells"`` each observation by itself. ``"auto"`` stores images as frames and finds out how they are stacked.
+    :param prefer: For frames: ``"speed"``, ``"balanced"`` or ``"memory"``
     """
 
     def __init__(
@@ -64,6 +67,8 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         heap: str = "memory",
         heap_kwargs: Mapping[str, Any] | None = None,
         threads: int | None = None,
+        layout: str = "auto",
+        prefer: str = "speed",
         **kwargs: Any,
     ) -> None:
         name = type(self).__name__
@@ -79,9 +84,11 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
             heap=heap,
             heap_kwargs=heap_kwargs,
             threads=threads,
+            layout=layout,
+            prefer=prefer,
         )
         # Made before the constructor of Stable-Baselines3 runs, because that calls reset().
-        self._storage = ObservationStorage(name, observation_space, buffer_size, n_envs, self._options, Layout.SINGLE)
+        self._storage = ObservationStorage(name, observation_space, buffer_size, n_envs, self._options, PerStep.SINGLE)
         super().__init__(
             buffer_size,
             observation_space,

@@ -8,25 +8,30 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 
 from sb3_extra_buffers.arrays import CompressedArray
+from sb3_extra_buffers.arrays.companions import Companions, as_rows, pair
 from sb3_extra_buffers.codecs import CellSpec
-from sb3_extra_buffers.compressed.options import StorageOptions
+from sb3_extra_buffers.compressed.options import FRAMES, StorageOptions
 from sb3_extra_buffers.compressed.spaces import NO_KEY, parts_of, shape_of
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.stores import (
     Demand,
+    FrameDemand,
     NextFace,
     ObservationFace,
+    Plane,
     RewrittenStore,
     Store,
     TransitionStore,
     build_stores,
+    preference,
 )
 from sb3_extra_buffers.stores.choice import MIN_NBYTES
 
 
-class Layout(Enum):
+class PerStep(Enum):
     """What a buffer stores per step."""
 
     #: One observation.
@@ -45,7 +50,7 @@ class ObservationStorage:
     :param rows: how many steps the buffer holds
     :param n_envs: how many environments are stored side by side
     :param options: how to store
-    :param layout: what is stored per step
+    :param per_step: what is stored per step
     """
 
     def __init__(
@@ -55,7 +60,7 @@ class ObservationStorage:
         rows: int,
         n_envs: int,
         options: StorageOptions,
-        layout: Layout,
+        per_step: PerStep,
     ) -> None:
         for name, value in (("buffer_size", rows), ("n_envs", n_envs)):
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
@@ -67,28 +72,53 @@ class ObservationStorage:
         stored = {}
         for key, part in parts.items():
             stored[key] = options.stored_dtype(owner, None if keys is None else key, np.dtype(part.dtype))
-        demands = {
-            key: Demand(
-                f"{owner} {key}".strip(),
-                CellSpec(stored[key], math.prod(shape_of(part))),
-                (rows * n_envs,) * (2 if layout is Layout.TRANSITIONS else 1),
-                options.codec(None if keys is None else key),
-                writes=2 if layout is Layout.REWRITTEN else 1,
-                row=n_envs,
-            )
-            for key, part in parts.items()
-            if math.prod(shape_of(part))
-        }
+        demands: dict[str, Demand | FrameDemand] = {}
+        for key, part in parts.items():
+            shape, codec = shape_of(part), options.codec(None if keys is None else key)
+            label, planes = f"{owner} {key}".strip(), 2 if per_step is PerStep.TRANSITIONS else 1
+            if options.wants_frames(shape, stored[key], codec):
+                wish = preference(owner, options.prefer)
+                demands[key] = FrameDemand(label, shape, stored[key], rows * n_envs, planes, n_envs, wish, codec)
+            elif math.prod(shape):
+                cell, writes = CellSpec(stored[key], math.prod(shape)), 2 if per_step is PerStep.REWRITTEN else 1
+                demands[key] = Demand(label, cell, (rows * n_envs,) * planes, codec, writes, n_envs)
+        if options.layout == FRAMES and not any(isinstance(demand, FrameDemand) for demand in demands.values()):
+            allowed = "frames are images, and the space has no axis besides one"
+            raise ParameterError(owner, "layout", options.layout, allowed, "Leave layout out.")
         built, self.heap = build_stores(list(demands.values()), options.place)
         self.observations: dict[str, CompressedArray] = {}
         self.next_observations: dict[str, CompressedArray] = {}
+        self._companions: list[Companions] = []
         stores = dict(zip(demands, built))
         for key, part in parts.items():
-            own, following = _arrange(stores.get(key), layout, n_envs)
+            own, following = _arrange(stores.get(key), per_step, n_envs)
             shape, dtype = shape_of(part), np.dtype(part.dtype)
             self.observations[key] = CompressedArray.over(own, self._cells, shape, dtype, stored[key])
-            if layout is Layout.TRANSITIONS:
+            if per_step is PerStep.TRANSITIONS:
                 self.next_observations[key] = CompressedArray.over(following, self._cells, shape, dtype, stored[key])
+                if isinstance(own, Plane):
+                    self._companions.append(pair(own.frames, self.observations[key], self.next_observations[key]))
+
+    def expect_both(self, expected: bool) -> None:
+        """Whether observations and next observations are going to be read at the same places."""
+        for companions in self._companions:
+            companions.expect_both(expected)
+
+    def write_step(self, row: int, obs: NDArray[Any], next_obs: NDArray[Any]) -> None:
+        """Store a step of all environments, for a space without keys.
+
+        :param row: where
+        :param obs: an observation for each environment, as the array takes it
+        :param next_obs: what they lead to
+        """
+        observations, following = self.observations[NO_KEY], self.next_observations[NO_KEY]
+        store = observations.store
+        if isinstance(store, Plane) and observations.takes(obs) and following.takes(next_obs):
+            count = len(obs)
+            store.frames.write_both(self._cells[row], as_rows(obs, count), as_rows(next_obs, count))
+        else:
+            observations[row] = obs
+            following[row] = next_obs
 
     @property
     def evicted_cells(self) -> int:
@@ -127,15 +157,17 @@ class ObservationStorage:
         return self.heap.nbytes - (self.heap.capacity if getattr(self.heap, "payloads_in_memory", True) else 0)
 
 
-def _arrange(stores: list[Store] | None, layout: Layout, n_envs: int) -> tuple[Store | None, Store | None]:
+def _arrange(stores: list[Store] | None, per_step: PerStep, n_envs: int) -> tuple[Store | None, Store | None]:
     """The store of the observations and that of the next observations. An observation without elements has none."""
     if stores is None:
         return None, None
-    if layout is Layout.SINGLE:
+    if per_step is PerStep.SINGLE:
         return stores[0], None
-    if layout is Layout.REWRITTEN:
-        return RewrittenStore(stores[0]), None
+    if per_step is PerStep.REWRITTEN:
+        return stores[0] if isinstance(stores[0], Plane) else RewrittenStore(stores[0]), None
     own, others = stores
+    if isinstance(own, Plane):
+        return own, others  # frames are shared anyway
     if own.row_nbytes < MIN_NBYTES:
         return own, others  # comparing costs more than it saves
     transitions = TransitionStore(own, others, n_envs)

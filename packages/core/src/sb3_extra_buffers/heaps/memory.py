@@ -191,6 +191,7 @@ class MemoryHeap(TableHeap):
         starts = self._place(memoryview(moved), lengths)
         self._release(self._forget(cells))
         self._record(cells, starts, lengths)
+        self.moves += 1
 
 
 @hookimpl

@@ -28,6 +28,8 @@ class TableHeap(ABC):
     """
 
     label: ClassVar[str]
+    #: How often payloads of cells that were not written have moved. Whoever remembers addresses looks here.
+    moves = 0
 
     def __init__(self, cells: int) -> None:
         if isinstance(cells, bool) or not isinstance(cells, (int, np.integer)) or cells < 1:

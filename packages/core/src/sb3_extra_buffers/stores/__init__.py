@@ -3,7 +3,11 @@
 from sb3_extra_buffers.stores.building import Demand, Place, build_stores
 from sb3_extra_buffers.stores.cells import CellStore
 from sb3_extra_buffers.stores.faces import NextFace, ObservationFace
+from sb3_extra_buffers.stores.frame_store import FrameStore
+from sb3_extra_buffers.stores.framing import MIN_FRAMES_NBYTES, FrameDemand
 from sb3_extra_buffers.stores.lazy import LazyStore
+from sb3_extra_buffers.stores.planes import Frames, Plane
+from sb3_extra_buffers.stores.preferences import PREFERENCES, SPEED, preference
 from sb3_extra_buffers.stores.protocol import Store
 from sb3_extra_buffers.stores.raw import RawStore
 from sb3_extra_buffers.stores.request import AUTO, parse_request
@@ -12,16 +16,24 @@ from sb3_extra_buffers.stores.transitions import TransitionStore
 
 __all__ = [
     "AUTO",
+    "MIN_FRAMES_NBYTES",
+    "PREFERENCES",
+    "SPEED",
     "CellStore",
     "Demand",
+    "FrameDemand",
+    "FrameStore",
+    "Frames",
     "LazyStore",
     "NextFace",
     "ObservationFace",
     "Place",
+    "Plane",
     "RawStore",
     "RewrittenStore",
     "Store",
     "TransitionStore",
     "build_stores",
     "parse_request",
+    "preference",
 ]

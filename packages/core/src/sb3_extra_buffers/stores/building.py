@@ -13,7 +13,9 @@ from sb3_extra_buffers.heaps import Heap
 from sb3_extra_buffers.stores.batched import BatchedStore
 from sb3_extra_buffers.stores.cells import CellStore
 from sb3_extra_buffers.stores.choice import Choice, choose_by_content, choose_by_space
+from sb3_extra_buffers.stores.framing import FrameDemand
 from sb3_extra_buffers.stores.lazy import LazyStore
+from sb3_extra_buffers.stores.planes import Plane
 from sb3_extra_buffers.stores.protocol import Store
 from sb3_extra_buffers.stores.raw import RawStore
 from sb3_extra_buffers.views import Bytes
@@ -65,32 +67,47 @@ class Demand:
     row: int = 1
 
 
-def build_stores(demands: Sequence[Demand], place: Place) -> tuple[list[list[Store]], Heap | None]:
+def build_stores(demands: Sequence[Demand | FrameDemand], place: Place) -> tuple[list[list[Store]], Heap | None]:
     """Make the stores of each demand, and the heap that they share. Without payloads there is no heap.
 
     Codecs that were asked for are bound here, so that a wrong level or a codec that is not installed is an error
     before anything is stored.
     """
-    builders = [_Builder(demand, place) for demand in demands]
-    cells = sum(sum(builder.demand.counts) for builder in builders if not builder.raw)
+    builders = [
+        _FrameBuilder(demand, place) if isinstance(demand, FrameDemand) else _Builder(demand, place)
+        for demand in demands
+    ]
+    cells = sum(builder.cells for builder in builders)
     parameters = _heap_parameters(place, builders)
     heap = heaps.create(place.heap, cells, **parameters) if cells else None
     first, built = 0, []
     for builder in builders:
-        stores = []
-        for number, count in enumerate(builder.demand.counts):
-            stores.append(builder.build(heap, first, count, every_step=not number))
-            first += 0 if builder.raw else count
-        built.append(stores)
+        built.append(builder.build_all(heap, first))
+        first += builder.cells
     return built, heap
 
 
-def _heap_parameters(place: Place, builders: Sequence[_Builder]) -> dict[str, Any]:
+def _heap_parameters(place: Place, builders: Sequence[_Builder | _FrameBuilder]) -> dict[str, Any]:
     parameters = dict(place.parameters)
     if place.heap == "mmap":
         # Room for the worst case: nothing is ever evicted, unless the user sets a limit.
         parameters.setdefault("capacity", sum(builder.worst_nbytes for builder in builders))
     return heaps.registry.load(place.heap).complete(place.heap, parameters)  # refuses what no heap takes
+
+
+class _FrameBuilder:
+    """Makes the planes of one demand for frames."""
+
+    def __init__(self, demand: FrameDemand, place: Place) -> None:
+        self._demand = demand = demand.complete()
+        self._place = place
+        self.cells = demand.slots
+        self.worst_nbytes = demand.worst_nbytes
+
+    def build_all(self, heap: Heap | None, first: int) -> list[Store]:
+        assert heap is not None
+        frames = self._demand.build(heap, first, self._place.threads)
+        return [Plane(frames, number) for number in range(self._demand.planes)]
 
 
 class _Builder:
@@ -117,6 +134,18 @@ class _Builder:
         cell = self.demand.cell.nbytes + 4 if codec is None else codec.max_encoded_nbytes
         # A row that does not fit before the end of the ring starts over and leaves a gap.
         return cell * (sum(self.demand.counts) * self.demand.writes + 2 * self.demand.row)
+
+    @property
+    def cells(self) -> int:
+        """How many cells of the heap the stores take."""
+        return 0 if self.raw else sum(self.demand.counts)
+
+    def build_all(self, heap: Heap | None, first: int) -> list[Store]:
+        stores = []
+        for number, count in enumerate(self.demand.counts):
+            stores.append(self.build(heap, first, count, every_step=not number))
+            first += count
+        return stores
 
     def build(self, heap: Heap | None, first: int, count: int, *, every_step: bool) -> Store:
         if self._choice is not None:

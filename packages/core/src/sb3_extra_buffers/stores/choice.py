@@ -6,19 +6,13 @@ import logging
 from dataclasses import dataclass
 
 from sb3_extra_buffers.codecs import CellSpec, Codec, CodecSpec, bind, names
+from sb3_extra_buffers.stores.preferences import QUICK, first_installed
 from sb3_extra_buffers.views import Bytes
 
 logger = logging.getLogger("sb3_extra_buffers")
 
 #: Below this, a payload's place in the index and the call that decodes it cost more than compression can save.
 MIN_NBYTES = 256
-#: Codecs to consider, the first that is installed. All of them are quick enough for every step of a training run.
-_GENERAL = (
-    CodecSpec("zstd", {"level": -3}),
-    CodecSpec("lz4-block", {"level": 0}),
-    CodecSpec("igzip", {"level": 1}),
-    CodecSpec("gzip", {"level": 1}),
-)
 #: Decodes about twice as fast as the above, so it may be somewhat larger.
 _RUNS = CodecSpec("rle-jit")
 _RUNS_MAY_BE_LARGER = 1.25
@@ -52,7 +46,7 @@ def choose_by_content(label: str, cell: CellSpec, rows: Bytes) -> Choice:
     """
     rows = rows[:: -(-len(rows) // _ROWS_TO_JUDGE)]
     installed = set(names())
-    general = bind(next(spec for spec in _GENERAL if spec.name in installed), cell)
+    general = bind(first_installed(QUICK), cell)
     best, size = general, _size(general, rows)
     blank = rows.min() == rows.max()
     if _RUNS.name in installed and not blank:  # a blank first screen says nothing about those that follow

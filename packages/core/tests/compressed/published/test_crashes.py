@@ -120,4 +120,4 @@ def test_b14_the_name_of_a_codec_may_end_in_a_digit(install, one_by_one, expect_
     values = (np.arange(2 * 84 * 84).reshape(2, 84, 84) // 500 % 256).astype(np.uint8)
     for name, bound in (("toy2", "toy2/9"), ("toy2/3", "toy2/3")):
         expect_bits(one_by_one(FRAMES, values, name)[0], values)
-        assert CompressedReplayBuffer(2, FRAMES, ACTIONS, compression_method=name).observations.codec == bound
+        assert bound in CompressedReplayBuffer(2, FRAMES, ACTIONS, compression_method=name).observations.codec

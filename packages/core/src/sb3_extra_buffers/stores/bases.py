@@ -1,0 +1,137 @@
+"""``Bases``: frames that the first frame of many chunks is a patch on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.frames import FrameKernels
+from sb3_extra_buffers.views import Bytes, Indices
+
+_ZERO = 0
+
+
+class Bases:
+    """Chooses what the first frame of a chunk is compared with, and keeps it while a chunk needs it.
+
+    A chunk can be read without its neighbours, so its first frame has no frame before it. Scenes stay alike for long,
+    though: a frame that is kept as it is, outside of all chunks, serves many of them. Where nothing stays alike, the
+    first frame is a patch on nothing, which is the frame itself.
+
+    Whether a frame is worth keeping is found out, not assumed: it must make the first frame of the following chunk
+    half as large. It is given up when what it costs, beyond what it cost at its best, has added up to a frame.
+
+    :param kernels: to measure patches with
+    :param streams: how many streams there are; each has a base of its own
+    :param slots: how many chunks there can be
+    :param frame_nbytes: size of a frame
+    """
+
+    def __init__(self, kernels: FrameKernels, streams: int, slots: int, frame_nbytes: int) -> None:
+        self._kernels = kernels
+        self._nbytes = frame_nbytes
+        self._frames: list[Bytes | None] = [np.zeros(frame_nbytes, np.uint8)]
+        self._users = [1]
+        self._unused: list[int] = []
+        #: Which base the chunk in each slot has.
+        self._of_slot = np.zeros(slots, np.int32)
+        self._current = [_ZERO] * streams
+        self._candidate: list[Bytes | None] = [None] * streams
+        self._best = [0] * streams
+        self._rent = [0] * streams
+        self._note_addresses()
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all bases."""
+        candidates = sum(frame is not None for frame in self._candidate)
+        return (sum(frame is not None for frame in self._frames) + candidates) * self._nbytes
+
+    def choose(self, stream: int, frame: Bytes) -> int:
+        """The number of the base for a chunk that begins with this frame."""
+        if self._current[stream] == _ZERO:
+            self._consider(stream, frame)
+        return self._current[stream]
+
+    def frame(self, number: int) -> Bytes:
+        """A base."""
+        frame = self._frames[number]
+        assert frame is not None
+        return frame
+
+    def assign(self, stream: int, slot: int, number: int, first: Bytes, first_nbytes: int) -> None:
+        """Note that the chunk in a slot has this base, and what its first patch costs.
+
+        :param stream: whose chunk it is
+        :param slot: where it is, now instead of another one
+        :param number: of the base
+        :param first: the first frame of the chunk
+        :param first_nbytes: what it takes as a patch
+        """
+        self._users[number] += 1
+        self._leave(int(self._of_slot[slot]))
+        self._of_slot[slot] = number
+        if number == _ZERO:
+            return
+        self._best[stream] = min(self._best[stream], first_nbytes)
+        self._rent[stream] += first_nbytes - self._best[stream]
+        if self._rent[stream] > self._nbytes or 2 * first_nbytes > self._nbytes:
+            self._current[stream] = _ZERO
+            self._leave(number)
+            self._candidate[stream] = first.copy()
+
+    def of(self, slots: Sequence[int]) -> list[Bytes]:
+        """The bases of the chunks in these slots."""
+        return [self.frame(number) for number in self._of_slot[np.asarray(slots)].tolist()]
+
+    def addresses_of(self, slots: Indices) -> NDArray[np.uint64]:
+        """Where these bases are in memory."""
+        return self._addresses[self._of_slot[slots]]
+
+    def clear(self) -> None:
+        """Forget all chunks. What the streams look like, is likely to stay: their bases are kept for what comes."""
+        for number in np.unique(self._of_slot).tolist():
+            if number != _ZERO:
+                self._users[number] = 1
+                if number not in self._current:
+                    self._leave(number)
+        self._of_slot[self._of_slot != _ZERO] = _ZERO
+
+    def _consider(self, stream: int, frame: Bytes) -> None:
+        candidate = self._candidate[stream]
+        self._candidate[stream] = None
+        if candidate is not None:
+            alone, patch = (self._kernels.pack(frame[np.newaxis], base)[1] for base in (self.frame(_ZERO), candidate))
+            if 2 * patch < alone:
+                self._current[stream] = self._keep(candidate)
+                self._best[stream], self._rent[stream] = patch, 0
+                return
+        self._candidate[stream] = frame.copy()
+
+    def _keep(self, frame: Bytes) -> int:
+        if self._unused:
+            number = self._unused.pop()
+            self._frames[number], self._users[number] = frame, 1
+        else:
+            number = len(self._frames)
+            self._frames.append(frame)
+            self._users.append(1)
+        self._note_addresses()
+        return number
+
+    def _leave(self, number: int) -> None:
+        self._users[number] -= 1
+        if number != _ZERO and not self._users[number]:
+            self._frames[number] = None
+            self._unused.append(number)
+
+    def _note_addresses(self) -> None:
+        addresses = [0 if frame is None else frame.ctypes.data for frame in self._frames]
+        self._addresses = np.array(addresses, np.uint64)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._note_addresses()

@@ -1,0 +1,202 @@
+"""``ChunkStore``: complete chunks of frames in a section of a heap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.codecs import CellSpec, Codec, CodecSpec, bind, decode_batch
+from sb3_extra_buffers.errors import HeapStateError
+from sb3_extra_buffers.frames import Chunks, FrameKernels, Places
+from sb3_extra_buffers.heaps import Heap
+from sb3_extra_buffers.stores.bases import Bases
+from sb3_extra_buffers.stores.preferences import QUICK, first_installed
+from sb3_extra_buffers.views import Bytes, Indices
+
+#: The smallest size that chunks are padded to before they are compressed.
+_MIN_PADDED = 256
+
+
+class ChunkStore:
+    """Chunks by slot: packed, and compressed if that was asked for or pays.
+
+    A codec is bound to cells of one size, and chunks have all sizes. So they are padded with zeros to a power of two,
+    which costs a few bytes each; what comes out no smaller than the chunk itself is dropped for it.
+
+    :param kernels: to pack with
+    :param codec: compresses every chunk; ``None`` only those that patches do not make small
+    :param fallback: compresses the others; ``None`` does not
+    :param heap: where payloads live; several stores may share it
+    :param first: the first cell of this store's section of the heap
+    :param slots: how many chunks there can be
+    :param streams: how many streams they come from
+    :param frame_nbytes: size of a frame
+    :param threads: how many threads decompress
+    """
+
+    #: A chunk that patches make this much smaller is left at that: it is read fastest.
+    _SMALL = 8
+    #: Beyond that, a codec must save a fifth to be worth its time.
+    _PAYS = 0.8
+
+    def __init__(
+        self,
+        kernels: FrameKernels,
+        codec: CodecSpec | None,
+        fallback: CodecSpec | None,
+        heap: Heap,
+        first: int,
+        slots: int,
+        streams: int,
+        frame_nbytes: int,
+        threads: int | None = None,
+    ) -> None:
+        self.bases = Bases(kernels, streams, slots, frame_nbytes)
+        self._kernels = kernels
+        self._codec = codec
+        self._fallback = fallback
+        self._heap = heap
+        self._first = first
+        self._threads = threads
+        #: The power of two that a chunk is padded to; 0 for one that is not compressed.
+        self._padded = np.zeros(slots, np.uint8)
+        self._codecs: dict[int, Codec] = {}
+        self._state: tuple[int, int] | None = None
+        self._forget_addresses()
+
+    @property
+    def overhead(self) -> int:
+        """Bytes of memory for keeping track."""
+        return self.bases.nbytes
+
+    def put(self, slot: int, stream: int, frames: Bytes) -> None:
+        """Store a chunk. If the heap has no room for it, nothing has changed.
+
+        :param slot: where
+        :param stream: whose frames these are
+        :param frames: shape ``(n, frame_nbytes)``
+        """
+        number = self.bases.choose(stream, frames[0])
+        packed, first_nbytes = self._kernels.pack(frames, self.bases.frame(number))
+        payload, exponent = self._compressed(packed, frames.nbytes)
+        room = self._heap.reserve(np.array([self._first + slot]), len(payload))
+        room[:] = np.frombuffer(payload, np.uint8)
+        self._heap.commit(np.array([len(payload)]))
+        self._padded[slot] = exponent
+        self._addresses[slot] = 0
+        self.bases.assign(stream, slot, number, frames[0], first_nbytes)
+
+    def load(self, slots: Sequence[int], /) -> Chunks:
+        numbers = np.asarray(slots)
+        starts, lengths = self._locate(numbers)
+        packed: list[Bytes] = [np.empty(0, np.uint8)] * len(slots)
+        compressed = self._padded[numbers] > 0
+        for index in np.flatnonzero(~compressed).tolist():
+            packed[index] = np.frombuffer(self._heap.view(int(starts[index]), int(lengths[index])), np.uint8)
+        for indices, rows in self._decompressed(numbers, starts, lengths):
+            for index, row in zip(indices.tolist(), rows):
+                packed[index] = row
+        return Chunks(packed, self.bases.of(slots))
+
+    def place(self, slots: Indices, /) -> Places:
+        state = self._state_of_heap()
+        if state is None or state != self._state:
+            self._forget_addresses()
+            self._state = state
+        addresses = self._addresses[slots]
+        if addresses.all():
+            return Places(addresses, self._lengths[slots], self.bases.addresses_of(slots))
+        places = self._find(slots)
+        if places.memory is None:  # else they are gone with it
+            self._addresses[slots], self._lengths[slots] = places.addresses, places.lengths
+        return places
+
+    def _state_of_heap(self) -> tuple[int, int] | None:
+        """Two numbers that change when a payload is moved or dropped; a heap of others may not tell."""
+        moves = getattr(self._heap, "moves", None)
+        return None if moves is None else (moves, self._heap.evicted.cells)
+
+    def _forget_addresses(self) -> None:
+        self._addresses = np.zeros(len(self._padded), np.uint64)
+        self._lengths = np.zeros(len(self._padded), np.int64)
+
+    def _find(self, slots: Indices) -> Places:
+        starts, lengths = self._locate(slots)
+        bases = self.bases.addresses_of(slots)
+        if not self._padded[slots].any():
+            return Places(self._heap.addresses(starts, lengths), lengths, bases)
+        addresses, kept = np.zeros(len(slots), np.uint64), []
+        plain = self._padded[slots] == 0
+        addresses[plain] = self._heap.addresses(starts[plain], lengths[plain])
+        for indices, rows in self._decompressed(slots, starts, lengths):
+            addresses[indices] = rows.ctypes.data + np.arange(len(rows), dtype=np.uint64) * np.uint64(rows.shape[1])
+            lengths[indices] = rows.shape[1]
+            kept.append(rows)
+        return Places(addresses, lengths, bases, kept)
+
+    def stored_nbytes(self, slots: Indices) -> int:
+        """How many bytes these chunks take."""
+        return int(self._heap.locate(slots + self._first)[1].sum())
+
+    def holds(self, slots: Indices) -> NDArray[np.bool_]:
+        """Which of these chunks the heap still has."""
+        held: NDArray[np.bool_] = self._heap.locate(slots + self._first)[0] >= 0
+        return held
+
+    def clear(self) -> None:
+        """Forget all chunks."""
+        self._heap.clear()
+        self.bases.clear()
+        self._forget_addresses()
+
+    def _locate(self, slots: Indices) -> tuple[Indices, Indices]:
+        starts, lengths = self._heap.locate(slots + self._first)
+        if len(starts) and starts.min() < 0:
+            found = "a chunk of its frames was evicted to make room"
+            raise HeapStateError(type(self._heap).__name__, "read", found, "Give the heap a larger capacity.")
+        return starts, lengths
+
+    def _compressed(self, packed: Bytes, raw_nbytes: int) -> tuple[Any, int]:
+        """The payload of a chunk, and the power of two that it was padded to; 0 if it is the chunk itself."""
+        spec, limit = self._codec, len(packed)
+        if spec is None and len(packed) * self._SMALL > raw_nbytes:
+            spec, limit = self._fallback, int(len(packed) * self._PAYS)
+        if spec is None:
+            return packed, 0
+        exponent = max(len(packed), _MIN_PADDED).bit_length()
+        padded = np.zeros(1 << exponent, np.uint8)
+        padded[: len(packed)] = packed
+        payload = self._bound(exponent, spec).encode(padded)
+        return (payload, exponent) if len(payload) < limit else (packed, 0)
+
+    def _decompressed(self, slots: Indices, starts: Indices, lengths: Indices) -> list[tuple[Indices, Bytes]]:
+        """For each size that compressed chunks were padded to: which of the slots, and a row for each."""
+        found = []
+        exponents = self._padded[slots]
+        for exponent in sorted(set(exponents[exponents > 0].tolist())):
+            indices = np.flatnonzero(exponents == exponent)
+            rows = np.empty((len(indices), 1 << exponent), np.uint8)
+            codec = self._bound(exponent, self._codec or self._fallback)
+            decode_batch(codec, self._heap, starts[indices], lengths[indices], rows, threads=self._threads)
+            found.append((indices, rows))
+        return found
+
+    def _bound(self, exponent: int, spec: CodecSpec | None) -> Codec:
+        if exponent not in self._codecs:
+            assert spec is not None
+            self._codecs[exponent] = bind(spec, CellSpec(np.uint8, 1 << exponent))
+        return self._codecs[exponent]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: part for name, part in self.__dict__.items() if name not in ("_addresses", "_lengths")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._forget_addresses()
+        if self._codec is not None:
+            bind(self._codec, CellSpec(np.uint8, _MIN_PADDED))  # one that is not installed is an error now, not later
+        elif self._fallback is not None and not self._codecs:
+            self._fallback = first_installed(QUICK)  # nothing was compressed: any will do

@@ -1,0 +1,126 @@
+"""``FrameStore``: each frame once, as a patch on the frame before it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.frames import FrameGeometry, FrameKernels, Streams
+from sb3_extra_buffers.stores.chunks import ChunkStore
+from sb3_extra_buffers.views import Bytes, Indices
+
+
+def slots_for(geometry: FrameGeometry, chunk: int, streams: int, observations: int) -> int:
+    """How many chunks there may be at one time, in the worst case: observations that have no frame in common."""
+    frames = geometry.depth * (observations + streams)
+    # A quarter more: chunks that are needed for a part of their frames only.
+    return -(-5 * frames // (4 * chunk)) + 4 * streams + 4
+
+
+class FrameStore:
+    """Observations that are stacks of frames, in one or two planes: what transitions start from, and lead to.
+
+    Nothing is assumed of the frames: every observation is compared with the one before it, and what is new is stored.
+    So sharing is exact for every input, terminal observations included.
+
+    :param streams: the numbers that say which frames an observation is made of
+    :param chunks: where complete chunks are
+    :param kernels: what does the work
+    :param cells: how many observations a plane has
+    :param reason: why frames, for reports
+    """
+
+    def __init__(self, streams: Streams, chunks: ChunkStore, kernels: FrameKernels, cells: int, reason: str) -> None:
+        self.cells = cells
+        self.row_nbytes = streams.geometry.row_nbytes
+        self.codec = reason
+        self._streams = streams
+        self._chunks = chunks
+        self._kernels = kernels
+        self._is_gathering = False
+
+    @property
+    def overhead(self) -> int:
+        """Bytes of memory besides payloads and the frames that wait."""
+        return self._streams.nbytes - self._waiting_nbytes() + self._chunks.overhead
+
+    def write(self, plane: int, cells: Indices, rows: Bytes) -> None:
+        """Give observations of one plane new content."""
+        self._write(np.ascontiguousarray(cells + plane * self.cells if plane else cells), rows)
+
+    def write_both(self, cells: Indices, rows: Bytes, following: Bytes) -> None:
+        """Give the same cells of both planes new content."""
+        self._write(np.ascontiguousarray(cells), rows, following)
+
+    def _write(self, references: Indices, rows: Bytes, following: Bytes | None = None) -> None:
+        write, streams = self._kernels.write, self._streams
+        done, count = 0, len(rows) if following is None else 2 * len(rows)
+        while (done := write(streams, references, rows, done, following)) < count:
+            self._close_complete()
+
+    def read(self, plane: int, cells: Indices, out: Bytes) -> None:
+        """Read observations of one plane."""
+        self._kernels.read(self._streams, self._chunks, [cells + plane * self.cells], [out])
+
+    def read_both(self, cells: Indices, out: Bytes, next_out: Bytes) -> None:
+        """Read both planes of the same cells: frames that they have in common are decoded once."""
+        self._kernels.read(self._streams, self._chunks, [cells, cells + self.cells], [out, next_out])
+
+    def stored_nbytes(self) -> int:
+        """How many bytes all frames take: those in chunks, and those that wait for theirs to be complete."""
+        streams = self._streams
+        used = np.flatnonzero(streams.users[: int(streams.numbers[2])])
+        return self._chunks.stored_nbytes(used) + self._waiting_nbytes()
+
+    def holds(self, plane: int, cells: Indices) -> NDArray[np.bool_]:
+        """Which of these observations can be read."""
+        held = [
+            bool(self._chunks.holds(np.array(slots, np.int64)).all()) if (slots := self._streams.reached(one)) else True
+            for one in (cells + plane * self.cells)[:, np.newaxis]
+        ]
+        return np.array(held, np.bool_)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        streams = self._streams
+        self._chunks.clear()
+        self._streams = Streams(
+            streams.geometry, streams.chunk, streams.streams, streams.cells, streams.slots, streams.planes
+        )
+
+    def _waiting_nbytes(self) -> int:
+        return int(self._streams.staged_count.sum()) * self._streams.geometry.frame_nbytes
+
+    def _close_complete(self) -> None:
+        """Store every chunk that is complete."""
+        streams = self._streams
+        for stream in np.flatnonzero(streams.staged_count >= streams.chunk).tolist():
+            if streams.free_slots <= 2 * streams.streams and not self._is_gathering:
+                self._gather()
+                if streams.staged_count[stream] < streams.chunk:
+                    continue
+            slot = int(streams.open[stream, 0])
+            if streams.users[slot] > 1:  # by observations that are still there, not only by being open
+                self._chunks.put(slot, stream, streams.staged[stream, : streams.chunk])
+            streams.advance(stream)
+
+    def _gather(self) -> None:
+        """Write observations again whose chunks are hardly used otherwise, until there are slots to spare.
+
+        Only who overwrites observations in another order than that in which they came gets here.
+        """
+        streams = self._streams
+        sparse = np.flatnonzero(streams.users > 0)
+        sparse = sparse[np.argsort(streams.users[sparse], kind="stable")][: 1 + streams.slots // 8]
+        own = np.arange(len(streams.newest) - streams.streams, len(streams.newest))
+        kept = {*streams.open.reshape(-1).tolist(), *streams.reached(own)}
+        victims = np.zeros(streams.slots, np.bool_)
+        victims[[slot for slot in sparse.tolist() if slot not in kept]] = True
+        references = streams.reaching(victims)
+        rows = np.empty((len(references), self.row_nbytes), np.uint8)
+        self._kernels.read(streams, self._chunks, [references], [rows])
+        self._is_gathering = True
+        try:
+            self._write(references, rows)
+        finally:
+            self._is_gathering = False

@@ -1,0 +1,127 @@
+"""From what is asked for to frames."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sb3_extra_buffers import frames
+from sb3_extra_buffers.codecs import CellSpec, CodecSpec, bind
+from sb3_extra_buffers.frames import FrameGeometry, FrameKernels, Streams, stacks, whole
+from sb3_extra_buffers.frames.packing import worst_nbytes
+from sb3_extra_buffers.heaps import Heap
+from sb3_extra_buffers.stores.chunks import ChunkStore
+from sb3_extra_buffers.stores.frame_store import FrameStore, slots_for
+from sb3_extra_buffers.stores.planes import Frames
+from sb3_extra_buffers.stores.preferences import QUICK, Preference, first_installed
+from sb3_extra_buffers.stores.undecided import UndecidedFrames
+
+logger = logging.getLogger("sb3_extra_buffers")
+
+#: Smaller observations are too small for their frames to be worth a chunk.
+MIN_FRAMES_NBYTES = 1024
+#: Frames that wait for their chunk to be complete should not take more than this.
+_MAX_STAGED_NBYTES = 1 << 25
+_MIN_CHUNK = 4
+
+
+@dataclass(frozen=True)
+class FrameDemand:
+    """Observations to be stored as frames.
+
+    :param label: what they are, for messages
+    :param shape: of one observation
+    :param dtype: of its elements, as they are stored
+    :param cells: how many observations a plane has
+    :param planes: one, or two for transitions
+    :param streams: how many environments take turns
+    :param preference: speed or memory
+    :param codec: what was asked for; ``None`` leaves the choice to the preference
+    """
+
+    label: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+    cells: int
+    planes: int
+    streams: int
+    preference: Preference
+    codec: CodecSpec | None
+
+    @property
+    def row_nbytes(self) -> int:
+        """Size of one observation."""
+        return int(np.prod(self.shape)) * self.dtype.itemsize
+
+    @property
+    def geometries(self) -> list[FrameGeometry]:
+        """How frames may lie in an observation."""
+        return [*stacks(self.shape, self.dtype.itemsize), whole(self.row_nbytes)]
+
+    @property
+    def slots(self) -> int:
+        """How many cells of a heap this takes, whatever the frames turn out to be."""
+        observations = self.planes * self.cells
+        return max(slots_for(one, self._chunk(one), self.streams, observations) for one in self.geometries)
+
+    @property
+    def worst_nbytes(self) -> int:
+        """How many bytes a ring needs so that it never evicts a chunk."""
+        observations = self.planes * self.cells + 2 * self.streams
+        return max(
+            (-(-observations * one.depth // self._chunk(one)) + 4 * self.streams)
+            * worst_nbytes(self._chunk(one), one.frame_nbytes)
+            for one in self.geometries
+        )
+
+    def complete(self) -> FrameDemand:
+        """The same with all parameters of the codec. One that is not installed is refused before anything is stored."""
+        if self.codec is None:
+            return self
+        return replace(self, codec=bind(self.codec, CellSpec(np.uint8, 256)).spec)
+
+    def build(self, heap: Heap, first: int, threads: int | None) -> Frames:
+        """Make the store, in a section of a heap that begins with the cell ``first``."""
+        construct = _Construct(self, heap, first, threads)
+        possible = list(stacks(self.shape, self.dtype.itemsize))
+        if not possible:
+            return construct(whole(self.row_nbytes))
+        return UndecidedFrames(possible, construct, self.cells, self.row_nbytes, self.streams)
+
+    def construct(self, geometry: FrameGeometry, heap: Heap, first: int, threads: int | None) -> FrameStore:
+        """Make the store for frames that lie like this."""
+        kernels, chunk = frames.create(), self._chunk(geometry)
+        streams = Streams(geometry, chunk, self.streams, self.cells, self.slots, self.planes)
+        codec = self.preference.codec if self.codec is None else self.codec
+        if codec is not None and codec.name == "none":
+            codec = None
+        fallback = first_installed(QUICK) if self.codec is None else None
+        chunks = ChunkStore(
+            kernels, codec, fallback, heap, first, self.slots, self.streams, geometry.frame_nbytes, threads
+        )
+        reason = self._describe(geometry, kernels, codec)
+        logger.info("%s: %s", self.label, reason)
+        return FrameStore(streams, chunks, kernels, self.cells, reason)
+
+    def _chunk(self, geometry: FrameGeometry) -> int:
+        affordable = _MAX_STAGED_NBYTES // (self.streams * geometry.frame_nbytes)
+        return max(2 * geometry.depth, _MIN_CHUNK, min(self.preference.chunk, affordable))
+
+    def _describe(self, geometry: FrameGeometry, kernels: FrameKernels, codec: CodecSpec | None) -> str:
+        packing = "patches" if codec is None else f"patches, {codec}"
+        return f"frames ({geometry}; {packing}; chunks of {self._chunk(geometry)}; {kernels.name})"
+
+
+@dataclass
+class _Construct:
+    """What undecided frames call when they know how frames lie."""
+
+    demand: FrameDemand
+    heap: Heap
+    first: int
+    threads: int | None
+
+    def __call__(self, geometry: FrameGeometry, /) -> FrameStore:
+        return self.demand.construct(geometry, self.heap, self.first, self.threads)

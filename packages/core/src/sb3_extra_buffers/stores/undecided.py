@@ -1,0 +1,130 @@
+"""``UndecidedFrames``: becomes a :class:`FrameStore` when it has seen how frames are stacked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.frames import FrameGeometry, whole
+from sb3_extra_buffers.stores.frame_store import FrameStore
+from sb3_extra_buffers.stores.waiting import copy_matching
+from sb3_extra_buffers.views import Bytes, Indices
+
+#: After so many observations that differed from the one before, and were not that one shifted, there is no stack.
+_ENOUGH = 16
+#: More than this is not held back uncompressed.
+_MAX_NBYTES = 1 << 23
+
+
+class Construction(Protocol):
+    """Makes the real store; an object rather than a closure, so that a buffer pickles before it was written to."""
+
+    def __call__(self, geometry: FrameGeometry, /) -> FrameStore: ...
+
+
+class UndecidedFrames:
+    """Holds the first observations back until one of them is its predecessor with one frame more.
+
+    Whether four planes are four gray frames or one image of four channels, no space says. The data do, usually with
+    the first step.
+
+    :param stacks: how frames may be stacked, the deepest first
+    :param construct: makes the store
+    :param cells: observations per plane
+    :param row_nbytes: bytes of one observation
+    :param streams: how many environments there are
+    """
+
+    def __init__(
+        self, stacks: Sequence[FrameGeometry], construct: Construction, cells: int, row_nbytes: int, streams: int
+    ) -> None:
+        self.cells = cells
+        self.row_nbytes = row_nbytes
+        self._stacks = tuple(stacks)
+        self._construct = construct
+        self._streams = streams
+        self._store: FrameStore | None = None
+        self._writes: list[tuple[int, Indices, Bytes]] = []
+        self._last: dict[int, Bytes] = {}
+        self._misfits = 0
+
+    @property
+    def codec(self) -> str:
+        return "auto (not yet chosen: too little is stored)" if self._store is None else self._store.codec
+
+    @property
+    def overhead(self) -> int:
+        return 0 if self._store is None else self._store.overhead
+
+    def write(self, plane: int, cells: Indices, rows: Bytes) -> None:
+        if self._store is None:
+            geometry = self._judge(cells, rows)
+            if geometry is None:
+                self._writes.append((plane, cells.copy(), rows.copy()))
+                return
+            self._decide(geometry)
+        assert self._store is not None
+        self._store.write(plane, cells, rows)
+
+    def write_both(self, cells: Indices, rows: Bytes, following: Bytes) -> None:
+        if self._store is None:
+            self.write(0, cells, rows)
+            self.write(1, cells, following)
+        else:
+            self._store.write_both(cells, rows, following)
+
+    def read(self, plane: int, cells: Indices, out: Bytes) -> None:
+        if self._store is not None:
+            self._store.read(plane, cells, out)
+            return
+        out[:] = 0
+        for other, written, rows in self._writes:
+            if other == plane:
+                copy_matching(written, rows, cells, out)
+
+    def read_both(self, cells: Indices, out: Bytes, next_out: Bytes) -> None:
+        if self._store is not None:
+            self._store.read_both(cells, out, next_out)
+            return
+        self.read(0, cells, out)
+        self.read(1, cells, next_out)
+
+    def stored_nbytes(self) -> int:
+        return self._waiting_nbytes() if self._store is None else self._store.stored_nbytes()
+
+    def holds(self, plane: int, cells: Indices) -> NDArray[np.bool_]:
+        return np.ones(len(cells), np.bool_) if self._store is None else self._store.holds(plane, cells)
+
+    def clear(self) -> None:
+        self._writes.clear()
+        self._last.clear()
+        if self._store is not None:
+            self._store.clear()
+
+    def _waiting_nbytes(self) -> int:
+        return sum(rows.nbytes for _, _, rows in self._writes)
+
+    def _judge(self, cells: Indices, rows: Bytes) -> FrameGeometry | None:
+        """How frames are stacked, as far as these observations tell."""
+        for stream, row in zip((cells % self._streams).tolist(), rows):
+            before = self._last.get(stream)
+            self._last[stream] = row.copy()
+            if before is None or np.array_equal(before, row):
+                continue
+            verdicts = [(stack, stack.shifts(before, row)) for stack in self._stacks]
+            for stack, shifted in verdicts:
+                if shifted:
+                    return stack
+            self._misfits += all(shifted is False for _, shifted in verdicts)
+        is_late = self._misfits >= _ENOUGH or self._waiting_nbytes() + rows.nbytes > _MAX_NBYTES
+        return whole(self.row_nbytes) if is_late or not self._stacks else None
+
+    def _decide(self, geometry: FrameGeometry) -> None:
+        store = self._construct(geometry)
+        for write in self._writes:
+            store.write(*write)
+        self._store = store
+        self._writes, self._last = [], {}
