@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch as th
@@ -12,10 +14,13 @@ from stable_baselines3.common.buffers import ReplayBuffer, RolloutBuffer
 
 from benchmarks.codec_measure import WrongBytesError
 from benchmarks.transitions import ACTION_SPACE, OBSERVATION_SPACE, Transitions
+from sb3_extra_buffers import frames
 from sb3_extra_buffers.compressed import CompressedReplayBuffer, CompressedRolloutBuffer
 
 #: The name of the plain buffer among the codecs.
 SB3 = "SB3"
+#: Names of frame stores among the codecs begin with this: ``frames/speed``, ``frames/memory/numpy``.
+FRAMES = "frames/"
 ROLLOUT_STEPS = 128
 ROLLOUT_ENVS = 8
 _SEEDS = 5
@@ -31,9 +36,27 @@ def make_replay(codec: str, transitions: int, n_envs: int, threads: int | None =
     """
     if codec == SB3:
         return ReplayBuffer(transitions, OBSERVATION_SPACE, ACTION_SPACE, "cpu", n_envs)
-    return CompressedReplayBuffer(
-        transitions, OBSERVATION_SPACE, ACTION_SPACE, "cpu", n_envs, compression_method=codec, threads=threads
-    )
+    with _kernels(codec):
+        return CompressedReplayBuffer(
+            transitions, OBSERVATION_SPACE, ACTION_SPACE, "cpu", n_envs, threads=threads, **_storage(codec)
+        )
+
+
+def _storage(codec: str) -> dict[str, Any]:
+    if codec.startswith(FRAMES):
+        return {"layout": "frames", "prefer": codec.split("/")[1]}
+    return {"layout": "cells", "compression_method": codec}
+
+
+@contextmanager
+def _kernels(codec: str) -> Iterator[None]:
+    """Without what is compiled, if the name says so."""
+    if not codec.endswith("/numpy"):
+        yield
+        return
+    reference = frames.create("numpy")
+    with mock.patch.object(frames, "create", return_value=reference):
+        yield
 
 
 def fill_replay(buffer: ReplayBuffer, source: Transitions) -> None:
@@ -50,8 +73,9 @@ def make_rollout(codec: str, observations: NDArray[np.uint8], threads: int | Non
     :param threads: how many threads decode; ``None`` uses as many as pay
     """
     kind: type[RolloutBuffer] = RolloutBuffer if codec == SB3 else CompressedRolloutBuffer
-    storage: dict[str, Any] = {} if codec == SB3 else {"compression_method": codec, "threads": threads}
-    buffer = kind(ROLLOUT_STEPS, OBSERVATION_SPACE, ACTION_SPACE, "cpu", n_envs=ROLLOUT_ENVS, **storage)
+    storage: dict[str, Any] = {} if codec == SB3 else {**_storage(codec), "threads": threads}
+    with _kernels(codec):
+        buffer = kind(ROLLOUT_STEPS, OBSERVATION_SPACE, ACTION_SPACE, "cpu", n_envs=ROLLOUT_ENVS, **storage)
     source = Transitions(observations, ROLLOUT_ENVS)
     zeros, done = th.zeros(ROLLOUT_ENVS), np.ones(ROLLOUT_ENVS, np.bool_)
     for _ in range(ROLLOUT_STEPS):

@@ -6,22 +6,17 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import stable_baselines3
 import torch
 
-from benchmarks.atari import stacked_frames
-from benchmarks.buffer_building import SB3
-from benchmarks.buffer_measure import Settings, Timings, measure_buffers
-from benchmarks.buffer_resident import resident_of_replay
+from benchmarks.buffer_measure import Settings, Timings
+from benchmarks.buffer_run import measure_game
 from benchmarks.buffer_tables import buffer_table
-from benchmarks.console import counted, progress_bar, table_console
+from benchmarks.console import table_console
 from benchmarks.machine import machine_info, thread_scaling
 from benchmarks.options import add_json_option, positive
-from benchmarks.resident import measure_in_child
 from sb3_extra_buffers import codecs
 from sb3_extra_buffers.errors import ExtraBuffersError
 
@@ -41,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         names, missing = _selected(options.codecs)
         if missing:
             console.print(f"Skipped, because not installed: {', '.join(missing)}", highlight=False, markup=False)
-        timings, resident = _measure(options.game, names, settings, transitions)
+        timings, resident = measure_game(options.game, names, settings, frames, transitions)
     except ExtraBuffersError as error:
         sys.exit(f"error: {error}")
     scaling = thread_scaling()
@@ -64,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 "stable_baselines3": stable_baselines3.__version__,
                 "skipped": missing,
             },
-            "figures": [_figures(name, timings, resident[name]) for name in resident],
+            "figures": [figures(name, timings, resident[name]) for name in resident],
         }
         options.json.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
@@ -99,27 +94,8 @@ def _selected(requested: list[str] | None) -> tuple[list[str], list[str]]:
     return list(dict.fromkeys(str(codecs.bind(text, cell).spec) for text in wanted)), missing
 
 
-def _measure(game: str, names: list[str], settings: Settings, transitions: int) -> tuple[Timings, dict[str, int]]:
-    resident = {}
-    with TemporaryDirectory() as folder, progress_bar() as progress:
-        with counted(progress, f"Playing {game}", settings.transitions) as report:
-            played = stacked_frames(game, settings.transitions, progress=report)
-        observations = np.ascontiguousarray(played.transpose(0, 3, 1, 2))
-        task = progress.add_task("Measuring", total=2 * len(names) + 8)
-        timings = measure_buffers(
-            observations, names, settings, lambda text: progress.update(task, description=text, advance=1, refresh=True)
-        )
-        progress.remove_task(task)
-        file = str(Path(folder, "observations.npy"))
-        np.save(file, observations)
-        with counted(progress, "Resident memory", len(names) + 1) as report:
-            for name in (SB3, *names):
-                resident[name] = measure_in_child(resident_of_replay, file, name, transitions)
-                report(len(resident))
-    return timings, resident
-
-
-def _figures(name: str, timings: Timings, resident: int) -> dict[str, object]:
+def figures(name: str, timings: Timings, resident: int) -> dict[str, object]:
+    """What goes into the JSON file."""
     return {
         "codec": name,
         "times_smaller": timings.ratios[name],

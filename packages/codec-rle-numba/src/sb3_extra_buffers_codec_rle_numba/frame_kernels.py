@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -12,10 +11,11 @@ from numpy.typing import NDArray
 from sb3_extra_buffers.errors import PayloadError
 from sb3_extra_buffers.frames import ChunkSource, KernelsPlugin, Streams, create, hookimpl
 from sb3_extra_buffers.frames.packing import count_dtype, worst_nbytes
+from sb3_extra_buffers.frames.streams import MAX_BACK
 from sb3_extra_buffers.views import Bytes, Indices
 from sb3_extra_buffers_codec_rle_numba.stream_kernels import pack_chunk, plan_read, read_rows, write_rows
 
-_NO_REFERENCES, _NO_ROWS = np.empty(0, np.int64), np.empty((0, 1), np.uint8)
+_NO_ROWS = np.empty((0, 1), np.uint8)
 _MAX_STAMP = 2**32 - 1
 
 
@@ -26,9 +26,12 @@ class _Workspace:
         geometry, slots = streams.geometry, streams.slots
         self.mark = np.zeros(slots, np.uint32)
         self.stamp = 0
-        self.address = np.zeros(slots, np.uint64)
-        self.length = np.zeros(slots, np.int64)
-        self.base = np.zeros(slots, np.uint64)
+        #: The place of a chunk among those that a batch needs, by slot.
+        self.place = np.zeros(slots, np.uint32)
+        #: How many chunks an observation can reach into.
+        self.most_chunks = MAX_BACK // streams.chunk + 2
+        scattered = 0 if geometry.pixels == 1 else 2 * geometry.row_nbytes
+        self.scratch_nbytes = geometry.frame_nbytes + 8 + 32 * geometry.depth + scattered
         self._scratch = np.zeros(geometry.row_nbytes + 17 * geometry.depth + 8, np.uint8)
         own = len(streams.newest) - streams.streams
         numbers = (streams.chunk, geometry.depth, geometry.pixels, geometry.group, streams.streams, streams.cells, own)
@@ -49,9 +52,7 @@ class _Workspace:
             streams.free,
             streams.numbers,
             self.mark,
-            self.address,
-            self.length,
-            self.base,
+            self.place,
             self._scratch,
         )
         self.table = np.array([*numbers, *(array.ctypes.data for array in arrays)], np.uint64)
@@ -72,6 +73,8 @@ class NumbaKernels:
 
     def __init__(self) -> None:
         self._workspaces: WeakKeyDictionary[Streams, _Workspace] = WeakKeyDictionary()
+        # Kept: memory of this size would come from the system, page by page, for every chunk.
+        self._room = np.empty(0, np.uint8)
 
     def write(
         self, streams: Streams, references: Indices, rows: Bytes, begin: int, following: Bytes | None = None, /
@@ -80,29 +83,26 @@ class NumbaKernels:
         return int(write_rows(self._workspace(streams).table, references, rows, more, begin))
 
     def pack(self, frames: Bytes, base: Bytes, /) -> tuple[Bytes, int]:
-        out = np.empty(worst_nbytes(*frames.shape), np.uint8)
-        width = np.uint64(count_dtype(frames.shape[1]).itemsize)
-        nbytes, first = pack_chunk(frames, base, width, out, np.empty(frames.size, np.uint8))
-        return out[:nbytes], int(first)
+        worst, width = worst_nbytes(*frames.shape), np.uint64(count_dtype(frames.shape[1]).itemsize)
+        if len(self._room) < worst + frames.size:
+            self._room = np.empty(worst + frames.size, np.uint8)
+        nbytes, first = pack_chunk(frames, base, width, self._room[:worst], self._room[worst:])
+        return self._room[:nbytes], int(first)
 
-    def read(self, streams: Streams, source: ChunkSource, references: Sequence[Indices], outs: Sequence[Bytes]) -> None:
-        workspace = self._workspace(streams)
-        together = references[0] if len(references) == 1 else np.concatenate(references)
-        reach = int(streams.reach.max()) // streams.chunk + 2
-        slots = np.empty(len(together) * reach, np.int64)
-        slots = slots[: plan_read(workspace.table, together, workspace.next_stamp(), slots)]
-        places = source.place(slots) if len(slots) else None
-        if places is not None:
-            workspace.address[slots], workspace.length[slots] = places.addresses, places.lengths
-            workspace.base[slots] = places.bases
-        geometry = streams.geometry
-        scattered = 0 if geometry.pixels == 1 else 2 * geometry.row_nbytes
-        scratch = np.empty(geometry.frame_nbytes + 8 + 32 * geometry.depth + scattered, np.uint8)
-        others = references[1] if len(references) > 1 else _NO_REFERENCES
-        damaged = read_rows(workspace.table, references[0], others, outs[0], outs[-1], scratch)
+    def read(
+        self, streams: Streams, source: ChunkSource, references: Indices, out: Bytes, following: Bytes | None = None, /
+    ) -> None:
+        workspace, both = self._workspace(streams), following is not None
+        slots = np.empty((1 + both) * len(references) * workspace.most_chunks, np.int64)
+        slots = slots[: plan_read(workspace.table, references, both, workspace.next_stamp(), slots)]
+        places = source.place(slots)
+        more = _NO_ROWS if following is None else following
+        scratch = np.empty(workspace.scratch_nbytes, np.uint8)
+        found = places.addresses, places.lengths, places.bases
+        damaged = read_rows(workspace.table, references, *found, out, more, scratch)
         if damaged >= 0:
             problem = "its patches reach beyond their frame, or beyond its end"
-            raise PayloadError("frames", int(workspace.length[damaged]), problem)
+            raise PayloadError("frames", int(places.lengths[damaged]), problem)
 
     def _workspace(self, streams: Streams) -> _Workspace:
         workspace = self._workspaces.get(streams)

@@ -51,11 +51,9 @@ _BLANK = S(-1)
     _FREE,
     _NUMBERS,
     _MARK,
-    _ADDRESS,
-    _LENGTH,
-    _BASE,
+    _PLACE,
     _SCRATCH,
-) = range(27)
+) = range(25)
 _TABLE = types.Array(types.uint64, 1, "C", readonly=True)
 _INDICES = types.Array(types.int64, 1, "C", readonly=True)
 _ROWS = types.Array(types.uint8, 2, "C")
@@ -132,7 +130,8 @@ def _find(table: Any, stream: Any, frames: Any, index: Any, nbytes: Any, oldest:
     for attempt in range(depth + U(2)):
         # First the one that a shift would bring here, then the one that was here, then any.
         other = index + U(1) if attempt == U(0) else index if attempt == U(1) else U(attempt) - U(2)
-        if other < depth:
+        again = attempt > U(1) and (other == index or other == index + U(1))
+        if other < depth and not again:
             number = S(_int64(table[_LAST_NUMBER], stream * depth + other))
             if number >= oldest and equal(frame, last + other * nbytes, nbytes):
                 return other
@@ -234,12 +233,12 @@ def write_rows(table: Any, references: Any, rows: Any, following: Any, begin: An
     return S(count + len(following))
 
 
-@kernel(types.int64(_TABLE, _INDICES, types.uint64, types.int64[::1]))
-def plan_read(table: Any, references: Any, stamp: Any, slots: Any) -> Any:
+@kernel(types.int64(_TABLE, _INDICES, types.boolean, types.uint64, types.int64[::1]))
+def plan_read(table: Any, references: Any, both: Any, stamp: Any, slots: Any) -> Any:
     """Note the slots of all complete chunks that observations reach into, each once; return how many there are."""
-    count = S(0)
-    for index in range(len(references)):
-        reference = U(references[index])
+    count, number = S(0), len(references)
+    for index in range(2 * number if both else number):
+        reference = U(references[index]) if index < number else U(references[index - number]) + table[_CELLS_PER_PLANE]
         newest = _int32(table[_NEWEST], reference)
         if newest == U(0):
             continue
@@ -250,6 +249,7 @@ def plan_read(table: Any, references: Any, stamp: Any, slots: Any) -> Any:
             is_open = slot == _int32(table[_OPEN], stream * U(2)) or slot == _int32(table[_OPEN], stream * U(2) + U(1))
             if not is_open and _int32(table[_MARK], slot) != stamp:
                 store(table[_MARK] + slot * U(4), np.uint32(stamp))
+                store(table[_PLACE] + slot * U(4), np.uint32(count))
                 slots[count] = S(slot)
                 count += S(1)
             if reach <= covered:
@@ -301,8 +301,10 @@ def _note_needs(table: Any, reference: Any, target: Any, needs: Any, count: Any)
 
 
 @helper
-def _supply(table: Any, stream: Any, needs: Any, count: Any, frame: Any) -> Any:
-    """Write every frame that is needed to where it is needed; return the slot of a damaged chunk, or -1."""
+def _supply(
+    table: Any, stream: Any, needs: Any, count: Any, frame: Any, addresses: Any, lengths: Any, bases: Any
+) -> Any:
+    """Write every frame that is needed to where it is needed; return the place of a damaged chunk, or -1."""
     nbytes, chunk = table[_PIXELS] * table[_GROUP], table[_CHUNK]
     width = U(2) if nbytes <= U(1 << 17) else U(4)
     staged = table[_STAGED] + stream * (chunk + table[_DEPTH] + table[_DEPTH]) * nbytes
@@ -320,22 +322,23 @@ def _supply(table: Any, stream: Any, needs: Any, count: Any, frame: Any) -> Any:
                     need += U(1)
         if is_open:
             continue
-        counts = _int64(table[_ADDRESS], slot)
-        length, steps = _int64(table[_LENGTH], slot), counts + chunk * width
+        place = _int32(table[_PLACE], slot)
+        counts, length = addresses[place], U(lengths[place])
+        steps = counts + chunk * width
         if length < chunk * width + _PADDING:
-            return S(slot)
+            return S(place)
         limit = counts + length - _PADDING
         content = steps
         for offset in range(chunk):
             content += load_count(counts + U(offset) * width, width) * U(2)
         if content > limit:
-            return S(slot)
-        copy(frame, _int64(table[_BASE], slot), nbytes)
+            return S(place)
+        copy(frame, bases[place], nbytes)
         for offset in range(chunk):
             size = load_count(counts + U(offset) * width, width)
             content = apply_patch(frame, nbytes, steps, size, content, limit)
             if content == U(0):
-                return S(slot)
+                return S(place)
             steps += size * U(2)
             while need < count and _int64(needs, need * U(2)) == first + U(offset):
                 copy(_int64(needs, need * U(2) + U(1)), frame, nbytes)
@@ -345,9 +348,11 @@ def _supply(table: Any, stream: Any, needs: Any, count: Any, frame: Any) -> Any:
     return S(-1)
 
 
-@kernel(types.int64(_TABLE, _INDICES, _INDICES, _ROWS, _ROWS, _BYTES))
-def read_rows(table: Any, references: Any, others: Any, rows: Any, other_rows: Any, scratch: Any) -> Any:
-    """Put observations together, and the others with them; return the slot of a damaged chunk, or -1."""
+@kernel(types.int64(_TABLE, _INDICES, _TABLE, _INDICES, _TABLE, _ROWS, _ROWS, _BYTES))
+def read_rows(
+    table: Any, references: Any, addresses: Any, lengths: Any, bases: Any, rows: Any, following: Any, scratch: Any
+) -> Any:
+    """Put observations together, and those of the following plane; return the place of a damaged chunk, or -1."""
     depth, pixels, group = table[_DEPTH], table[_PIXELS], table[_GROUP]
     nbytes = pixels * group
     row_nbytes = depth * nbytes
@@ -355,24 +360,21 @@ def read_rows(table: Any, references: Any, others: Any, rows: Any, other_rows: A
     needs = frame + nbytes + U(8)
     planes = needs + U(32) * depth
     for index in range(len(references)):
-        row, other_row = (
-            U(rows.ctypes.data) + U(index) * row_nbytes,
-            U(other_rows.ctypes.data) + U(index) * row_nbytes,
-        )
+        row, next_row = U(rows.ctypes.data) + U(index) * row_nbytes, U(following.ctypes.data) + U(index) * row_nbytes
         reference = U(references[index])
         stream = reference % table[_STREAMS]
         target = row if pixels == U(1) else planes
         count = _note_needs(table, reference, target, needs, U(0))
-        if len(others):
-            other_target = other_row if pixels == U(1) else planes + row_nbytes
-            count = _note_needs(table, U(others[index]), other_target, needs, count)
-        damaged = _supply(table, stream, needs, count, frame)
+        if len(following):
+            next_target = next_row if pixels == U(1) else planes + row_nbytes
+            count = _note_needs(table, reference + table[_CELLS_PER_PLANE], next_target, needs, count)
+        damaged = _supply(table, stream, needs, count, frame, addresses, lengths, bases)
         if damaged >= S(0):
             return damaged
         if pixels != U(1):
             scatter_frames(planes, row, pixels, depth, group)
-            if len(others):
-                scatter_frames(planes + row_nbytes, other_row, pixels, depth, group)
+            if len(following):
+                scatter_frames(planes + row_nbytes, next_row, pixels, depth, group)
     return S(-1)
 
 

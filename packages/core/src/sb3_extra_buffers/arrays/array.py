@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sb3_extra_buffers.arrays.casting import broadcast, fit, narrow, storable
-from sb3_extra_buffers.arrays.companions import Companions, as_rows
 from sb3_extra_buffers.arrays.indexing import has_arrays, last_of_each, picks_whole_cells
 from sb3_extra_buffers.arrays.recycling import BatchMemory
 from sb3_extra_buffers.codecs import CellSpec, CodecLike
 from sb3_extra_buffers.errors import HeapStateError, ObservationError, ParameterError
-from sb3_extra_buffers.stores import AUTO, Demand, Place, Store, build_stores, parse_request
-from sb3_extra_buffers.views import Indices
+from sb3_extra_buffers.stores import AUTO, Demand, Frames, Place, Store, build_stores, parse_request
+from sb3_extra_buffers.views import Bytes, Indices
 
 
 class CompressedArray:
@@ -42,8 +41,6 @@ class CompressedArray:
 
     #: Whether nobody else stores in the same heap.
     _is_alone = False
-    #: What is usually read together with this array.
-    companions: Companions | None = None
 
     def __init__(
         self,
@@ -151,7 +148,7 @@ class CompressedArray:
         whole = picks_whole_cells(key, self._cells.ndim, self.ndim)
         if whole is None:
             return self._get_inside(key)
-        found = self._read(np.asarray(self._cells[whole]))
+        found = self.read(np.asarray(self._cells[whole]))
         return found if found.ndim else found[()]
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -176,7 +173,7 @@ class CompressedArray:
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
             raise ValueError("CompressedArray: an array without a copy does not exist, the cells are compressed.")
-        array = self._read(self._cells)
+        array = self.read(self._cells)
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def __repr__(self) -> str:
@@ -237,19 +234,16 @@ class CompressedArray:
 
     # Whole cells.
 
-    def _read(self, cells: Indices) -> NDArray[Any]:
+    def read(self, cells: Indices) -> NDArray[Any]:
+        """What is in cells of the store, by their numbers there.
+
+        :param cells: numbers, in any shape
+        """
         if self._store is None or not cells.size:
             return np.zeros(cells.shape + self._item, self._dtype)
-        if self.companions is not None and self.companions.is_active:
-            values = self.companions.read(self, cells)
-        else:
-            values = self.empty(cells)
-            self._store.read(cells.reshape(-1), as_rows(values, cells.size))
+        values = self._batches.empty(cells.shape + self._item, self._stored)
+        self._store.read(cells.reshape(-1), as_rows(values, cells.size))
         return values.astype(self._dtype, copy=False)
-
-    def empty(self, cells: Indices) -> NDArray[Any]:
-        """An array for the content of these cells, as it is stored."""
-        return self._batches.empty(cells.shape + self._item, self._stored)
 
     def _write(self, cells: Indices, values: NDArray[Any]) -> None:
         if self._store is None or not cells.size:
@@ -271,7 +265,7 @@ class CompressedArray:
         if not cells.size:
             return np.empty(cells.shape, self._dtype)
         touched, which = np.unique(cells, return_inverse=True)
-        picked = self._read(touched).reshape(len(touched), -1)[which.reshape(cells.shape), places]
+        picked = self.read(touched).reshape(len(touched), -1)[which.reshape(cells.shape), places]
         return picked if picked.ndim else picked[()]
 
     def _set_inside(self, key: Any, value: Any) -> None:
@@ -280,9 +274,27 @@ class CompressedArray:
         if not cells.size:
             return
         touched, which = np.unique(cells, return_inverse=True)
-        content = self._read(touched)
+        content = self.read(touched)
         content.reshape(len(touched), -1)[which.reshape(cells.shape), places] = values
         self._write(touched, content)
+
+
+def read_both(frames: Frames, first: CompressedArray, second: CompressedArray, cells: Indices) -> list[NDArray[Any]]:
+    """Read the same cells of two arrays that are the two planes of frames. What they have in common is decoded once.
+
+    :param frames: where both are
+    :param first: over the first plane
+    :param second: over the second plane
+    :param cells: numbers, in one dimension
+    """
+    found = [array._batches.empty(cells.shape + array._item, array._stored) for array in (first, second)]
+    frames.read_both(cells, *(as_rows(values, len(cells)) for values in found))
+    return [values.astype(array.dtype, copy=False) for array, values in zip((first, second), found)]
+
+
+def as_rows(values: NDArray[Any], count: int) -> Bytes:
+    """Cells as bytes, a row for each."""
+    return values.reshape(count, -1).view(np.uint8)
 
 
 def _as_shape(name: str, shape: int | tuple[int, ...]) -> tuple[int, ...]:

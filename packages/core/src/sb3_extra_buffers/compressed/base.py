@@ -91,9 +91,9 @@ class BaseCompressedBuffer(BaseBuffer):
         finally:
             self._is_sampling = False
 
-    def _as_arrays(self, arrays: dict[str, CompressedArray]) -> Any:
-        """Arrays in the form that Stable-Baselines3 keeps them in: alone, or in a dictionary."""
-        return arrays[NO_KEY] if NO_KEY in arrays else dict(arrays)
+    def _alone(self, parts: dict[str, Any]) -> Any:
+        """Parts by key in the form that Stable-Baselines3 has them in: one alone, or a dictionary."""
+        return parts[NO_KEY] if NO_KEY in parts else dict(parts)
 
     def _incoming(self, argument: str, value: Any) -> Any:
         """Check an observation, or a dictionary of them, before anything is stored."""
@@ -132,7 +132,7 @@ class BaseCompressedBuffer(BaseBuffer):
             found, expected = f"of shape {values.shape}", f"{self.n_envs * per_env} values"
             raise ObservationError(type(self).__name__, argument, found, expected)
         # A sum of squares is NaN only if one of them is, and takes a fifth of the time of isnan().any().
-        if values.dtype.kind == "f" and math.isnan(np.vdot(values, values)):
+        if values.dtype.kind == "f" and math.isnan(values.item() if values.size == 1 else np.vdot(values, values)):
             hint = "The policy or the environment has diverged; stable_baselines3's VecCheckNan finds out which."
             raise ObservationError(type(self).__name__, argument, "NaN", "numbers", hint)
         return values

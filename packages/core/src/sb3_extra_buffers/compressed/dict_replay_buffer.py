@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stable_baselines3.common.buffers import DictReplayBuffer
+from stable_baselines3.common.type_aliases import DictReplayBufferSamples
 
 from sb3_extra_buffers.compressed.replay_buffer import CompressedReplayBuffer
 
@@ -16,3 +17,4 @@ class CompressedDictReplayBuffer(CompressedReplayBuffer, DictReplayBuffer):
 
     _can_optimize = False
     _adds_plainly = False
+    _samples_type = DictReplayBufferSamples

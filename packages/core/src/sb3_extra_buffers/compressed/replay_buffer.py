@@ -11,11 +11,12 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
 from stable_baselines3.common.preprocessing import get_obs_shape
+from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, refuse_unknown
 from sb3_extra_buffers.compressed.options import StorageOptions
-from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind, hollow
+from sb3_extra_buffers.compressed.spaces import check_kind, hollow
 from sb3_extra_buffers.compressed.storage import ObservationStorage, PerStep
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
 
@@ -61,6 +62,7 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
     _adds_plainly = True
     #: Whether a sample has the observations and the next observations of the same rows.
     _reads_together = True
+    _samples_type: type[Any] = ReplayBufferSamples
     #: Whether the row at ``pos`` is half old, half new, because the heap could not take all of it.
     _is_torn = False
 
@@ -118,9 +120,9 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         )
         per_step = PerStep.REWRITTEN if one_per_step else PerStep.TRANSITIONS
         self._storage = ObservationStorage(name, observation_space, self.buffer_size, n_envs, self._options, per_step)
-        self.observations = self._as_arrays(self._storage.observations)
+        self.observations = self._alone(self._storage.observations)
         if not one_per_step:
-            self.next_observations = self._as_arrays(self._storage.next_observations)
+            self.next_observations = self._alone(self._storage.next_observations)
 
     def add(
         self,
@@ -181,8 +183,11 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         if not self.size():
             hint = "Collect transitions before training; see learning_starts."
             raise BufferStateError(type(self).__name__, f"sample {batch_size} transitions", "the buffer is empty", hint)
-        with self._sampling():
+        self._is_sampling = True
+        try:
             return self._delivered(self._sample(batch_size, env))
+        finally:
+            self._is_sampling = False
 
     def reset(self) -> None:
         """Forget all transitions. Their memory is used again."""
@@ -222,17 +227,34 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         raise HeapFullError(self._options.heap, heap.capacity + 1, heap.capacity, hint)
 
     def _decoded(self, arrays: dict[str, Any], idx: int, env_idx: int) -> Any:
-        found = {key: array[idx, env_idx] for key, array in arrays.items()}
-        return found.get(NO_KEY, found)
+        return self._alone({key: array[idx, env_idx] for key, array in arrays.items()})
 
     def _get_samples(self, batch_inds: NDArray[Any], env: VecNormalize | None = None) -> Any:
-        if not self._reads_together:
+        """What Stable-Baselines3 does, with observations and next observations read in one go."""
+        if not self._reads_together or self.optimize_memory_usage:
             return super()._get_samples(batch_inds, env)
-        self._storage.expect_both(True)
-        try:
-            return super()._get_samples(batch_inds, env)
-        finally:
-            self._storage.expect_both(False)
+        cells = batch_inds * self.n_envs + np.random.randint(0, high=self.n_envs, size=(len(batch_inds),))
+        both = {key: self._storage.read_both(key, cells) for key in self._storage.observations}
+        obs, next_obs = (
+            self._normalize_obs(self._alone({key: parts[number] for key, parts in both.items()}), env)
+            for number in (0, 1)
+        )
+        # Only use dones that are not due to timeouts
+        dones = self.dones.reshape(-1)[cells] * (1 - self.timeouts.reshape(-1)[cells])
+        rewards = self._normalize_reward(self.rewards.reshape(-1)[cells].reshape(-1, 1), env)
+        actions = self.actions.reshape(-1, self.action_dim)[cells]
+        return self._samples_type(
+            observations=self._to_tensors(obs),
+            actions=self.to_torch(actions),
+            next_observations=self._to_tensors(next_obs),
+            dones=self.to_torch(dones.reshape(-1, 1)),
+            rewards=self.to_torch(rewards),
+        )
+
+    def _to_tensors(self, observations: Any) -> Any:
+        if isinstance(observations, dict):
+            return {key: self.to_torch(part) for key, part in observations.items()}
+        return self.to_torch(observations)
 
     def _sample(self, batch_size: int, env: VecNormalize | None) -> Any:
         kept = self._kept_rows()

@@ -110,7 +110,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         finally:
             self.obs_shape = shape
         self._storage.clear()
-        self.observations = self._as_arrays(self._storage.observations)
+        self.observations = self._alone(self._storage.observations)
 
     def add(
         self,

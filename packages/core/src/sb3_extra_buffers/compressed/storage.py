@@ -11,7 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.arrays import CompressedArray
-from sb3_extra_buffers.arrays.companions import Companions, as_rows, pair
+from sb3_extra_buffers.arrays.array import as_rows, read_both
 from sb3_extra_buffers.codecs import CellSpec
 from sb3_extra_buffers.compressed.options import FRAMES, StorageOptions
 from sb3_extra_buffers.compressed.spaces import NO_KEY, parts_of, shape_of
@@ -88,7 +88,6 @@ class ObservationStorage:
         built, self.heap = build_stores(list(demands.values()), options.place)
         self.observations: dict[str, CompressedArray] = {}
         self.next_observations: dict[str, CompressedArray] = {}
-        self._companions: list[Companions] = []
         stores = dict(zip(demands, built))
         for key, part in parts.items():
             own, following = _arrange(stores.get(key), per_step, n_envs)
@@ -96,13 +95,18 @@ class ObservationStorage:
             self.observations[key] = CompressedArray.over(own, self._cells, shape, dtype, stored[key])
             if per_step is PerStep.TRANSITIONS:
                 self.next_observations[key] = CompressedArray.over(following, self._cells, shape, dtype, stored[key])
-                if isinstance(own, Plane):
-                    self._companions.append(pair(own.frames, self.observations[key], self.next_observations[key]))
 
-    def expect_both(self, expected: bool) -> None:
-        """Whether observations and next observations are going to be read at the same places."""
-        for companions in self._companions:
-            companions.expect_both(expected)
+    def read_both(self, key: str, cells: NDArray[np.int64]) -> list[NDArray[Any]]:
+        """Observations and next observations of the same transitions.
+
+        :param key: of the space
+        :param cells: numbers of transitions: ``row * n_envs + env``
+        """
+        observations, following = self.observations[key], self.next_observations[key]
+        store = observations.store
+        if isinstance(store, Plane):
+            return read_both(store.frames, observations, following, cells)
+        return [observations.read(cells), following.read(cells)]
 
     def write_step(self, row: int, obs: NDArray[Any], next_obs: NDArray[Any]) -> None:
         """Store a step of all environments, for a space without keys.

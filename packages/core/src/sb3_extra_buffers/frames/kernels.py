@@ -78,15 +78,18 @@ class FrameKernels(Protocol):
         """
 
     def pack(self, frames: Bytes, base: Bytes, /) -> tuple[Bytes, int]:
-        """The bytes of a chunk, as :func:`sb3_extra_buffers.frames.packing.pack` makes them."""
+        """The bytes of a chunk, as :func:`sb3_extra_buffers.frames.packing.pack` makes them; valid until the next."""
 
-    def read(self, streams: Streams, source: ChunkSource, references: Sequence[Indices], outs: Sequence[Bytes]) -> None:
+    def read(
+        self, streams: Streams, source: ChunkSource, references: Indices, out: Bytes, following: Bytes | None = None, /
+    ) -> None:
         """Put observations together.
 
         :param streams: what they are made of
         :param source: where chunks are that are complete
-        :param references: which observations; one array, or two for observations that have frames in common
-        :param outs: an array of rows for each of these arrays
+        :param references: which observations, C-contiguous
+        :param out: a row for each of them, C-contiguous
+        :param following: rows for what is at the same places of the following plane
         """
 
 

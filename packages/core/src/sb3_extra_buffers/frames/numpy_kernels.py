@@ -39,11 +39,15 @@ class NumpyKernels:
     def pack(self, frames: Bytes, base: Bytes, /) -> tuple[Bytes, int]:
         return pack(frames, base)
 
-    def read(self, streams: Streams, source: ChunkSource, references: Sequence[Indices], outs: Sequence[Bytes]) -> None:
-        for some, out in zip(references, outs):
-            frames = np.zeros((len(some), streams.geometry.depth, streams.geometry.frame_nbytes), np.uint8)
-            self._read(streams, source, some, frames)
-            streams.geometry.join(frames, out)
+    def read(
+        self, streams: Streams, source: ChunkSource, references: Indices, out: Bytes, following: Bytes | None = None, /
+    ) -> None:
+        both = references if following is None else np.concatenate([references, references + streams.cells])
+        frames = np.zeros((len(both), streams.geometry.depth, streams.geometry.frame_nbytes), np.uint8)
+        self._read(streams, source, both, frames)
+        streams.geometry.join(frames[: len(references)], out)
+        if following is not None:
+            streams.geometry.join(frames[len(references) :], following)
 
     def __reduce__(self) -> tuple[Any, ...]:
         from sb3_extra_buffers.frames.creation import create

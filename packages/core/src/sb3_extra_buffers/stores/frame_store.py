@@ -60,11 +60,11 @@ class FrameStore:
 
     def read(self, plane: int, cells: Indices, out: Bytes) -> None:
         """Read observations of one plane."""
-        self._kernels.read(self._streams, self._chunks, [cells + plane * self.cells], [out])
+        self._kernels.read(self._streams, self._chunks, np.ascontiguousarray(cells + plane * self.cells), out)
 
     def read_both(self, cells: Indices, out: Bytes, next_out: Bytes) -> None:
         """Read both planes of the same cells: frames that they have in common are decoded once."""
-        self._kernels.read(self._streams, self._chunks, [cells, cells + self.cells], [out, next_out])
+        self._kernels.read(self._streams, self._chunks, np.ascontiguousarray(cells), out, next_out)
 
     def stored_nbytes(self) -> int:
         """How many bytes all frames take: those in chunks, and those that wait for theirs to be complete."""
@@ -118,7 +118,7 @@ class FrameStore:
         victims[[slot for slot in sparse.tolist() if slot not in kept]] = True
         references = streams.reaching(victims)
         rows = np.empty((len(references), self.row_nbytes), np.uint8)
-        self._kernels.read(streams, self._chunks, [references], [rows])
+        self._kernels.read(streams, self._chunks, references, rows)
         self._is_gathering = True
         try:
             self._write(references, rows)

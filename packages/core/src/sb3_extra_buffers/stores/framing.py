@@ -84,15 +84,18 @@ class FrameDemand:
 
     def build(self, heap: Heap, first: int, threads: int | None) -> Frames:
         """Make the store, in a section of a heap that begins with the cell ``first``."""
-        construct = _Construct(self, heap, first, threads)
+        # Kernels are loaded, and compiled where need be, with the buffer, not with the first step of a training run.
+        construct = _Construct(self, heap, first, threads, frames.create())
         possible = list(stacks(self.shape, self.dtype.itemsize))
         if not possible:
             return construct(whole(self.row_nbytes))
         return UndecidedFrames(possible, construct, self.cells, self.row_nbytes, self.streams)
 
-    def construct(self, geometry: FrameGeometry, heap: Heap, first: int, threads: int | None) -> FrameStore:
+    def construct(
+        self, geometry: FrameGeometry, heap: Heap, first: int, threads: int | None, kernels: FrameKernels
+    ) -> FrameStore:
         """Make the store for frames that lie like this."""
-        kernels, chunk = frames.create(), self._chunk(geometry)
+        chunk = self._chunk(geometry)
         streams = Streams(geometry, chunk, self.streams, self.cells, self.slots, self.planes)
         codec = self.preference.codec if self.codec is None else self.codec
         if codec is not None and codec.name == "none":
@@ -122,6 +125,7 @@ class _Construct:
     heap: Heap
     first: int
     threads: int | None
+    kernels: FrameKernels
 
     def __call__(self, geometry: FrameGeometry, /) -> FrameStore:
-        return self.demand.construct(geometry, self.heap, self.first, self.threads)
+        return self.demand.construct(geometry, self.heap, self.first, self.threads, self.kernels)

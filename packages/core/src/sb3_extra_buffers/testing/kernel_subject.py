@@ -88,11 +88,20 @@ class Workbench:
                 packed, _ = self.kernels.pack(frames_of_chunk, np.zeros(self.shelf.frame_nbytes, np.uint8))
                 self.shelf.packed[self.streams.advance(stream)] = packed.copy()
 
-    def read(self, *references: Indices) -> list[Bytes]:
-        """Read observations, of one plane or of two together."""
-        outs = [np.full((len(some), self.streams.geometry.row_nbytes), 7, np.uint8) for some in references]
-        self.kernels.read(self.streams, self.shelf, references, outs)
-        return outs
+    def read(self, references: Indices) -> Bytes:
+        """Read observations."""
+        out = self._room(references)
+        self.kernels.read(self.streams, self.shelf, references, out)
+        return out
+
+    def read_both(self, cells: Indices) -> tuple[Bytes, Bytes]:
+        """Read the same cells of both planes."""
+        out, following = self._room(cells), self._room(cells)
+        self.kernels.read(self.streams, self.shelf, cells, out, following)
+        return out, following
+
+    def _room(self, references: Indices) -> Bytes:
+        return np.full((len(references), self.streams.geometry.row_nbytes), 7, np.uint8)
 
 
 def play(rng: np.random.Generator, geometry: FrameGeometry, streams: int, steps: int) -> Iterator[Bytes]:

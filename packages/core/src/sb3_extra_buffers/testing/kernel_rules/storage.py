@@ -46,8 +46,8 @@ def _compare_with_truth(rng: np.random.Generator, bench: Workbench, streams: int
             bench.write(here, before, rows)
             truth[here], truth[here + cells] = before, rows
             some = rng.integers(0, cells, 5)
-            found, following = bench.read(some, some + cells)
-            (alone,) = bench.read(some + cells)
+            found, following = bench.read_both(some)
+            alone = bench.read(some + cells)
             expect((found == truth[some]).all(), f"{geometry}: observations differ after {row}")
             expect((following == truth[some + cells]).all(), f"{geometry}: what follows differs after {row}")
             expect((alone == following).all(), f"{geometry}: a plane alone differs from both together")
@@ -104,6 +104,6 @@ def inside(subject: KernelSubject) -> None:
         for step, (before, after) in enumerate(pairwise(rows)):
             bench.write(np.array([step % 6]), before, after)
         room = np.full((6, geometry.row_nbytes), 0xAB, np.uint8)
-        bench.kernels.read(bench.streams, bench.shelf, [np.array([3, 0, 3, 5])], [room[1:5]])
+        bench.kernels.read(bench.streams, bench.shelf, np.array([3, 0, 3, 5]), room[1:5])
         expect((room[[0, 5]] == 0xAB).all(), f"{geometry}: bytes beside the rows were changed")
         expect((room[1] == room[3]).all(), f"{geometry}: the same observation differs from itself")
