@@ -21,6 +21,8 @@ from sb3_extra_buffers.compressed import CompressedReplayBuffer, CompressedRollo
 SB3 = "SB3"
 #: Names of frame stores among the codecs begin with this: ``frames/speed``, ``frames/memory/numpy``.
 FRAMES = "frames/"
+#: Before a codec: each observation by itself, also if it is an image.
+CELLS = "cells:"
 ROLLOUT_STEPS = 128
 ROLLOUT_ENVS = 8
 _SEEDS = 5
@@ -45,7 +47,9 @@ def make_replay(codec: str, transitions: int, n_envs: int, threads: int | None =
 def _storage(codec: str) -> dict[str, Any]:
     if codec.startswith(FRAMES):
         return {"layout": "frames", "prefer": codec.split("/")[1]}
-    return {"layout": "cells", "compression_method": codec}
+    if codec.startswith(CELLS):
+        return {"layout": "cells", "compression_method": codec.removeprefix(CELLS)}
+    return {"compression_method": codec}
 
 
 @contextmanager

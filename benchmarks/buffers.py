@@ -34,6 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = table_console()
     try:
         names, missing = _selected(options.codecs)
+        if options.cells:
+            names = [f"{CELLS}{name}" for name in names]
         if missing:
             console.print(f"Skipped, because not installed: {', '.join(missing)}", highlight=False, markup=False)
         timings, resident = measure_game(options.game, names, settings, frames, transitions)
@@ -77,6 +79,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--frames", type=positive, help="frames to play, and transitions per buffer (default: 4096)")
     parser.add_argument("--transitions", type=positive, help="of which resident memory is measured (default: 20000)")
     parser.add_argument("--threads", type=positive, help="decode on so many threads (default: as many as pay)")
+    parser.add_argument("--cells", action="store_true", help="each observation by itself instead of frames")
     quick = "about a minute: 25 rounds, 1024 frames, 2000 transitions, unless other options say more"
     parser.add_argument("--quick", action="store_true", help=quick)
     add_json_option(parser)

@@ -13,7 +13,9 @@ from sb3_extra_buffers.frames import ChunkSource, KernelsPlugin, Streams, create
 from sb3_extra_buffers.frames.packing import count_dtype, worst_nbytes
 from sb3_extra_buffers.frames.streams import MAX_BACK
 from sb3_extra_buffers.views import Bytes, Indices
-from sb3_extra_buffers_codec_rle_numba.stream_kernels import pack_chunk, plan_read, read_rows, write_rows
+from sb3_extra_buffers_codec_rle_numba.pack_kernels import pack_chunk
+from sb3_extra_buffers_codec_rle_numba.read_kernels import plan_read, read_rows
+from sb3_extra_buffers_codec_rle_numba.write_kernels import write_rows
 
 _NO_ROWS = np.empty((0, 1), np.uint8)
 _MAX_STAMP = 2**32 - 1

@@ -1,6 +1,6 @@
 """Chunks of frames, compiled: the bytes that core's ``frames.packing`` makes, at the speed of memory.
 
-As in ``kernels.py``, everything is an address or a ``uint64``. After a change here, touch ``frame_kernels.py``.
+As in ``kernels.py``, everything is an address or a ``uint64``. After a change here, touch the files with kernels.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from sb3_extra_buffers_codec_rle_numba.memory import copy, load, store, trailing
 
 U = np.uint64
 _WORD = U(0)
-_MAX_GAP, _MAX_STEP, _PADDING = U(2), U(255), U(7)
+_MAX_GAP, _MAX_STEP = U(2), U(255)
+#: Zeros behind a chunk.
+PADDING = U(7)
 
 
 @helper
@@ -161,3 +163,16 @@ def scatter_frames(frames: Any, row: Any, pixels: Any, depth: Any, group: Any) -
             copy(target, source, group)
             target += depth * group
             source += group
+
+
+@helper
+def fill_zero(target: Any, nbytes: Any) -> None:
+    """Make bytes zero."""
+    while nbytes >= U(8):
+        store(target, U(0))
+        target += U(8)
+        nbytes -= U(8)
+    while nbytes:
+        store(target, np.uint8(0))
+        target += U(1)
+        nbytes -= U(1)

@@ -1,4 +1,4 @@
-"""The bytes of a chunk: frames as patches, each on the frame before it. ``docs/frame-format.md`` describes them.
+"""The bytes of a chunk: frames as patches, each on the frame before it. ``docs/frames.md`` describes them.
 
 This is the reference, in numpy; compiled kernels make the same bytes.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.errors import HeapFullError
 from sb3_extra_buffers.frames import FrameGeometry, FrameKernels, Streams
 from sb3_extra_buffers.stores.chunks import ChunkStore
 from sb3_extra_buffers.views import Bytes, Indices
@@ -13,8 +14,8 @@ from sb3_extra_buffers.views import Bytes, Indices
 def slots_for(geometry: FrameGeometry, chunk: int, streams: int, observations: int) -> int:
     """How many chunks there may be at one time, in the worst case: observations that have no frame in common."""
     frames = geometry.depth * (observations + streams)
-    # A quarter more: chunks that are needed for a part of their frames only.
-    return -(-5 * frames // (4 * chunk)) + 4 * streams + 4
+    # Twice that: chunks that are needed for a part of their frames only.
+    return -(-2 * frames // chunk) + 4 * streams + 4
 
 
 class FrameStore:
@@ -93,12 +94,10 @@ class FrameStore:
 
     def _close_complete(self) -> None:
         """Store every chunk that is complete."""
+        if not self._is_gathering:
+            self._gather()
         streams = self._streams
         for stream in np.flatnonzero(streams.staged_count >= streams.chunk).tolist():
-            if streams.free_slots <= 2 * streams.streams and not self._is_gathering:
-                self._gather()
-                if streams.staged_count[stream] < streams.chunk:
-                    continue
             slot = int(streams.open[stream, 0])
             if streams.users[slot] > 1:  # by observations that are still there, not only by being open
                 self._chunks.put(slot, stream, streams.staged[stream, : streams.chunk])
@@ -107,20 +106,30 @@ class FrameStore:
     def _gather(self) -> None:
         """Write observations again whose chunks are hardly used otherwise, until there are slots to spare.
 
-        Only who overwrites observations in another order than that in which they came gets here.
+        Only who overwrites observations in another order than that in which they came has chunks like this.
         """
         streams = self._streams
-        sparse = np.flatnonzero(streams.users > 0)
-        sparse = sparse[np.argsort(streams.users[sparse], kind="stable")][: 1 + streams.slots // 8]
+        while (free := streams.free_slots) <= 2 * streams.streams:
+            references = streams.reaching(self._sparse_chunks())
+            rows = np.empty((len(references), self.row_nbytes), np.uint8)
+            self._kernels.read(streams, self._chunks, references, rows)
+            self._is_gathering = True
+            try:
+                self._write(references, rows)
+            finally:
+                self._is_gathering = False
+            if streams.free_slots <= free:
+                raise HeapFullError(
+                    "frames", 1, 0, "Observations are overwritten in too wild an order; use layout='cells'."
+                )
+
+    def _sparse_chunks(self) -> NDArray[np.bool_]:
+        """For each slot, whether its chunk has few users; so few in all that their frames fit into what is free."""
+        streams = self._streams
         own = np.arange(len(streams.newest) - streams.streams, len(streams.newest))
-        kept = {*streams.open.reshape(-1).tolist(), *streams.reached(own)}
-        victims = np.zeros(streams.slots, np.bool_)
-        victims[[slot for slot in sparse.tolist() if slot not in kept]] = True
-        references = streams.reaching(victims)
-        rows = np.empty((len(references), self.row_nbytes), np.uint8)
-        self._kernels.read(streams, self._chunks, references, rows)
-        self._is_gathering = True
-        try:
-            self._write(references, rows)
-        finally:
-            self._is_gathering = False
+        used = np.setdiff1d(np.flatnonzero(streams.users), [*streams.open.reshape(-1), *streams.reached(own)])
+        used = used[np.argsort(streams.users[used], kind="stable")]
+        frames = np.cumsum(streams.users[used]) * streams.geometry.depth
+        found = np.zeros(streams.slots, np.bool_)
+        found[used[: max(1, int((frames <= streams.streams * streams.chunk).sum()))]] = True
+        return found

@@ -1,0 +1,172 @@
+"""Putting observations together, compiled: find the chunks of a batch, then decode each frame once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from sb3_extra_buffers.frames.streams import ZERO
+from sb3_extra_buffers_codec_rle_numba.jit import helper, kernel
+from sb3_extra_buffers_codec_rle_numba.memory import copy, store
+from sb3_extra_buffers_codec_rle_numba.patches import PADDING, apply_patch, fill_zero, load_count, scatter_frames
+from sb3_extra_buffers_codec_rle_numba.table import (
+    BACKS,
+    CELLS_PER_PLANE,
+    CHUNK,
+    DEPTH,
+    GROUP,
+    MARK,
+    NEWEST,
+    OPEN,
+    PATTERN,
+    PIXELS,
+    PLACE,
+    PREVIOUS,
+    REACH,
+    STAGED,
+    STREAMS,
+    Bytes,
+    Numbers,
+    Rows,
+    S,
+    Table,
+    U,
+    byte,
+    int32,
+    int64,
+)
+
+
+@kernel(types.int64(Table, Numbers, types.boolean, types.uint64, types.int64[::1]))
+def plan_read(table: Any, references: Any, both: Any, stamp: Any, slots: Any) -> Any:
+    """Note the slots of all complete chunks that observations reach into, each once; return how many there are."""
+    count, number = S(0), len(references)
+    for index in range(2 * number if both else number):
+        reference = U(references[index]) if index < number else U(references[index - number]) + table[CELLS_PER_PLANE]
+        newest = int32(table[NEWEST], reference)
+        if newest == U(0):
+            continue
+        stream = reference % table[STREAMS]
+        slot, covered = (newest - U(1)) // table[CHUNK], (newest - U(1)) % table[CHUNK]
+        reach = byte(table[REACH], byte(table[PATTERN], reference))
+        while True:
+            is_open = slot == int32(table[OPEN], stream * U(2)) or slot == int32(table[OPEN], stream * U(2) + U(1))
+            if not is_open and int32(table[MARK], slot) != stamp:
+                store(table[MARK] + slot * U(4), np.uint32(stamp))
+                store(table[PLACE] + slot * U(4), np.uint32(count))
+                slots[count] = S(slot)
+                count += S(1)
+            if reach <= covered:
+                break
+            slot = int32(table[PREVIOUS], slot)
+            covered += table[CHUNK]
+    return count
+
+
+@helper
+def _note_needs(table: Any, reference: Any, target: Any, needs: Any, count: Any) -> Any:
+    """Note which frames an observation needs and where they go, ordered by chunk and offset; return how many."""
+    depth, nbytes, chunk = table[DEPTH], table[PIXELS] * table[GROUP], table[CHUNK]
+    newest = int32(table[NEWEST], reference)
+    if newest == U(0):
+        fill_zero(target, depth * nbytes)
+        return count
+    backs = table[BACKS] + byte(table[PATTERN], reference) * depth
+    for index in range(depth):
+        back = byte(backs, U(index))
+        if back == U(ZERO):
+            fill_zero(target + U(index) * nbytes, nbytes)
+            continue
+        slot, offset = (newest - U(1)) // chunk, (newest - U(1)) % chunk
+        while back > offset:
+            slot = int32(table[PREVIOUS], slot)
+            offset += chunk
+        key = slot * chunk + offset - back
+        place = count
+        while place and int64(needs, (place - U(1)) * U(2)) > key:
+            copy(needs + place * U(16), needs + (place - U(1)) * U(16), U(16))
+            place -= U(1)
+        store(needs + place * U(16), key)
+        store(needs + place * U(16) + U(8), target + U(index) * nbytes)
+        count += U(1)
+    return count
+
+
+@helper
+def _supply(
+    table: Any, stream: Any, needs: Any, count: Any, frame: Any, addresses: Any, lengths: Any, bases: Any
+) -> Any:
+    """Write every frame that is needed to where it is needed; return the place of a damaged chunk, or -1."""
+    nbytes, chunk = table[PIXELS] * table[GROUP], table[CHUNK]
+    width = U(2) if nbytes <= U(1 << 17) else U(4)
+    staged = table[STAGED] + stream * (chunk + table[DEPTH] + table[DEPTH]) * nbytes
+    need = U(0)
+    while need < count:
+        slot = int64(needs, need * U(2)) // chunk
+        first = slot * chunk
+        is_open = False
+        for number in range(U(2)):
+            if slot == int32(table[OPEN], stream * U(2) + U(number)):
+                is_open = True
+                while need < count and int64(needs, need * U(2)) - first < chunk:
+                    offset = int64(needs, need * U(2)) - first + U(number) * chunk
+                    copy(int64(needs, need * U(2) + U(1)), staged + offset * nbytes, nbytes)
+                    need += U(1)
+        if is_open:
+            continue
+        place = int32(table[PLACE], slot)
+        counts, length = addresses[place], U(lengths[place])
+        steps = counts + chunk * width
+        if length < chunk * width + PADDING:
+            return S(place)
+        limit = counts + length - PADDING
+        content = steps
+        for offset in range(chunk):
+            content += load_count(counts + U(offset) * width, width) * U(2)
+        if content > limit:
+            return S(place)
+        copy(frame, bases[place], nbytes)
+        for offset in range(chunk):
+            size = load_count(counts + U(offset) * width, width)
+            content = apply_patch(frame, nbytes, steps, size, content, limit)
+            if content == U(0):
+                return S(place)
+            steps += size * U(2)
+            while need < count and int64(needs, need * U(2)) == first + U(offset):
+                copy(int64(needs, need * U(2) + U(1)), frame, nbytes)
+                need += U(1)
+            if need == count or int64(needs, need * U(2)) - first >= chunk:
+                break
+    return S(-1)
+
+
+@kernel(types.int64(Table, Numbers, Table, Numbers, Table, Rows, Rows, Bytes))
+def read_rows(
+    table: Any, references: Any, addresses: Any, lengths: Any, bases: Any, rows: Any, following: Any, scratch: Any
+) -> Any:
+    """Put observations together, and those of the following plane; return the place of a damaged chunk, or -1."""
+    depth, pixels, group = table[DEPTH], table[PIXELS], table[GROUP]
+    nbytes = pixels * group
+    row_nbytes = depth * nbytes
+    frame = U(scratch.ctypes.data)
+    needs = frame + nbytes + U(8)
+    planes = needs + U(32) * depth
+    for index in range(len(references)):
+        row, next_row = U(rows.ctypes.data) + U(index) * row_nbytes, U(following.ctypes.data) + U(index) * row_nbytes
+        reference = U(references[index])
+        stream = reference % table[STREAMS]
+        target = row if pixels == U(1) else planes
+        count = _note_needs(table, reference, target, needs, U(0))
+        if len(following):
+            next_target = next_row if pixels == U(1) else planes + row_nbytes
+            count = _note_needs(table, reference + table[CELLS_PER_PLANE], next_target, needs, count)
+        damaged = _supply(table, stream, needs, count, frame, addresses, lengths, bases)
+        if damaged >= S(0):
+            return damaged
+        if pixels != U(1):
+            scatter_frames(planes, row, pixels, depth, group)
+            if len(following):
+                scatter_frames(planes + row_nbytes, next_row, pixels, depth, group)
+    return S(-1)

@@ -1,0 +1,69 @@
+"""The numbers of core's ``Streams`` as compiled kernels see them: one table of plain numbers and addresses.
+
+Each array that is handed to a kernel costs more than most of what is done with it. After a change here, touch the files
+with kernels: numba looks at the time stamp of each file by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from sb3_extra_buffers_codec_rle_numba.jit import helper
+from sb3_extra_buffers_codec_rle_numba.memory import load
+
+S, U = np.int64, np.uint64
+#: The number of a frame of zeros, which is in no stream.
+BLANK = S(-1)
+#: The table: plain numbers first, then addresses.
+(
+    CHUNK,
+    DEPTH,
+    PIXELS,
+    GROUP,
+    STREAMS,
+    CELLS_PER_PLANE,
+    OWN,
+    NEWEST,
+    PATTERN,
+    BACKS,
+    REACH,
+    LAST,
+    LAST_NUMBER,
+    LAST_POSITION,
+    STAGED,
+    STAGED_COUNT,
+    TOTAL,
+    OPEN,
+    PREVIOUS,
+    USERS,
+    FREE,
+    NUMBERS,
+    MARK,
+    PLACE,
+    SCRATCH,
+) = range(25)
+
+Table = types.Array(types.uint64, 1, "C", readonly=True)
+Numbers = types.Array(types.int64, 1, "C", readonly=True)
+Rows = types.Array(types.uint8, 2, "C")
+Cells = types.Array(types.uint8, 2, "C", readonly=True)
+Bytes = types.Array(types.uint8, 1, "C")
+Source = types.Array(types.uint8, 1, "C", readonly=True)
+
+
+@helper
+def int32(address: Any, index: Any) -> Any:
+    return U(load(address + index * U(4), np.uint32(0)))
+
+
+@helper
+def int64(address: Any, index: Any) -> Any:
+    return load(address + index * U(8), U(0))
+
+
+@helper
+def byte(address: Any, index: Any) -> Any:
+    return U(load(address + index, np.uint8(0)))

@@ -1,0 +1,196 @@
+"""The frame store gives back what was written, in whatever order, and is small where there is something to gain."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from sb3_extra_buffers import frames, heaps
+from sb3_extra_buffers.codecs import CellSpec, CodecSpec
+from sb3_extra_buffers.errors import HeapFullError, HeapStateError, ParameterError
+from sb3_extra_buffers.frames import FrameGeometry, Streams
+from sb3_extra_buffers.stores import Demand, FrameDemand, Place, build_stores, preference
+from sb3_extra_buffers.stores.chunks import ChunkStore
+from sb3_extra_buffers.stores.frame_store import FrameStore, slots_for
+
+GEOMETRY = FrameGeometry(4, 1, 400)
+
+
+def make(cells, streams=1, planes=1, heap="memory", codec=None, fallback=None, slots=None, geometry=GEOMETRY, **room):
+    kernels = frames.create()
+    slots = slots or slots_for(geometry, 16, streams, planes * cells)
+    own = heaps.create(heap, slots, **room)
+    chunks = ChunkStore(kernels, codec, fallback, own, 0, slots, streams, geometry.frame_nbytes)
+    store = FrameStore(Streams(geometry, 16, streams, cells, slots, planes), chunks, kernels, cells, "")
+    store.heap = own
+    return store
+
+
+def scene(steps, seed=0, nbytes=400):
+    """Frames in which little changes."""
+    rng = np.random.default_rng(seed)
+    frame = np.repeat(rng.integers(1, 9, nbytes // 8), 8).astype(np.uint8)
+    found = []
+    for _ in range(steps):
+        frame = frame.copy()
+        frame[rng.integers(0, nbytes, 4)] ^= 1
+        found.append(frame)
+    return found
+
+
+def stacks(shown, depth=4):
+    return [np.concatenate(shown[i : i + depth]) for i in range(len(shown) - depth + 1)]
+
+
+def read(store, cells, plane=0):
+    out = np.full((len(cells), store.row_nbytes), 99, np.uint8)
+    store.read(plane, np.asarray(cells), out)
+    return out
+
+
+def test_cells_that_were_never_written_are_zero():
+    store = make(10)
+    assert not read(store, range(10)).any()
+
+
+def test_each_frame_of_a_stack_is_stored_once():
+    store, rows = make(1000), stacks(scene(1003))
+    for cell, row in enumerate(rows):
+        store.write(0, np.array([cell]), row[np.newaxis])
+    np.testing.assert_array_equal(read(store, range(1000)), rows)
+    assert store._streams.total[0] == 1003
+    assert store.stored_nbytes() < 1000 * 60  # of 1600 each
+
+
+def test_a_reset_with_zeros_stores_no_zeros():
+    store, shown = make(100), scene(100)
+    blank = np.zeros(400, np.uint8)
+    for cell in range(100):
+        own = shown[cell // 5 * 5 : cell + 1][-4:]  # episodes of five steps
+        store.write(0, np.array([cell]), np.concatenate([*[blank] * (4 - len(own)), *own])[np.newaxis])
+    assert store._streams.total[0] == 100
+
+
+def test_any_order_of_writing_comes_back_though_chunks_are_few():
+    store, rng = make(40, streams=2, planes=2), np.random.default_rng(0)
+    truth = np.zeros((2, 40, store.row_nbytes), np.uint8)
+    for number in range(3000):
+        plane, cells = number % 2, rng.permutation(40)[: int(rng.integers(1, 5))]
+        rows = rng.integers(0, 256, (len(cells), store.row_nbytes)).astype(np.uint8)
+        store.write(plane, cells, rows)
+        truth[plane, cells] = rows
+        if number % 50 == 0:
+            for side in (0, 1):
+                np.testing.assert_array_equal(read(store, range(40), side), truth[side])
+    assert store._streams.free_slots >= 0
+
+
+def test_chunks_whose_observations_are_gone_make_room():
+    store, rows = make(32), stacks(scene(5003))
+    for number, row in enumerate(rows):
+        store.write(0, np.array([number % 32]), row[np.newaxis])
+    assert store._streams.numbers[2] < 12
+    assert store.heap.live < 5000
+
+
+@pytest.mark.parametrize("codec", [None, CodecSpec("gzip", {"level": 6}), CodecSpec("rle")])
+def test_every_codec_comes_back(codec):
+    store, rows = make(300, codec=codec), stacks(scene(303))
+    for cell, row in enumerate(rows):
+        store.write(0, np.array([cell]), row[np.newaxis])
+    np.testing.assert_array_equal(read(store, np.arange(300)[::-1]), rows[::-1])
+
+
+def test_a_codec_makes_chunks_smaller():
+    sizes = []
+    for codec in (None, CodecSpec("gzip", {"level": 6})):
+        store = make(500, codec=codec)
+        for cell, row in enumerate(stacks(scene(503))):
+            store.write(0, np.array([cell]), row[np.newaxis])
+        sizes.append(store.stored_nbytes())
+    assert sizes[1] < 0.9 * sizes[0]
+
+
+def test_a_full_ring_drops_the_oldest_and_says_so():
+    store = make(400, heap="ring", capacity=4000)
+    for cell, row in enumerate(stacks(scene(403))):
+        store.write(0, np.array([cell]), row[np.newaxis])
+    held = store.holds(0, np.arange(400))
+    assert not held[0]
+    assert held[-1]
+    assert (np.diff(held.astype(int)) >= 0).all()
+    with pytest.raises(HeapStateError, match="a chunk of its frames was evicted"):
+        read(store, [0])
+    np.testing.assert_array_equal(read(store, np.flatnonzero(held)), np.array(stacks(scene(403)))[held])
+
+
+def test_a_heap_that_cannot_take_a_chunk_leaves_everything_as_it_was():
+    store, rng = make(100, heap="ring", capacity=300), np.random.default_rng(0)
+    rows = rng.integers(0, 256, (100, 1600)).astype(np.uint8)
+    for stored in range(4):  # as many frames as a chunk has
+        store.write(0, np.array([stored]), rows[stored : stored + 1])
+    stored += 1
+    with pytest.raises(HeapFullError):
+        store.write(0, np.array([stored]), rows[stored : stored + 1])
+    np.testing.assert_array_equal(read(store, range(stored)), rows[:stored])
+    assert not read(store, [stored]).any()
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda store: pickle.loads(pickle.dumps(store))])
+def test_a_copy_goes_on_by_itself(duplicate):
+    store, rows = make(60), stacks(scene(103))
+    for number in range(70):
+        store.write(0, np.array([number % 60]), rows[number][np.newaxis])
+    twin = duplicate(store)
+    before = read(store, range(60))
+    for number in range(70, 100):
+        twin.write(0, np.array([number % 60]), rows[number][np.newaxis])
+    np.testing.assert_array_equal(read(store, range(60)), before)
+    np.testing.assert_array_equal(read(twin, range(40, 60)), before[40:])
+    np.testing.assert_array_equal(read(twin, range(10, 40)), rows[70:100])
+
+
+def test_after_clearing_nothing_is_left():
+    store, rows = make(60), stacks(scene(63))
+    for _ in range(2):
+        for cell, row in enumerate(rows):
+            store.write(0, np.array([cell]), row[np.newaxis])
+        np.testing.assert_array_equal(read(store, range(60)), rows)
+        store.clear()
+        assert (store.stored_nbytes(), store.heap.live) == (0, 0)
+        assert not read(store, range(60)).any()
+
+
+@pytest.mark.parametrize("content", ["noise", "blocks", "gradients"])
+def test_images_that_are_no_stack_cost_about_what_cells_cost(content):
+    rng, count, shape = np.random.default_rng(0), 128, (3, 40, 40)
+    images = rng.integers(0, 256, (count, *shape)).astype(np.uint8)
+    if content == "blocks":
+        images = rng.integers(0, 256, (count, 3, 5, 5)).astype(np.uint8).repeat(8, axis=2).repeat(8, axis=3)
+    if content == "gradients":
+        images = (rng.integers(0, 256, (count, 1, 1, 1)) + np.arange(40) * 3).astype(np.uint8) * np.ones(
+            shape, np.uint8
+        )
+    images = np.ascontiguousarray(images)
+    demand = FrameDemand("x", shape, np.dtype(np.uint8), count, 1, 1, preference("x", "speed"), None)
+    sizes = []
+    for one in (demand, Demand("x", CellSpec(np.uint8, 4800), (count,), None)):
+        ((store,),), _ = build_stores([one], Place())
+        for cell, image in enumerate(images):
+            store.write(np.array([cell]), image.reshape(1, -1))
+        out = np.empty((count, 4800), np.uint8)
+        store.read(np.arange(count), out)
+        np.testing.assert_array_equal(out, images.reshape(count, -1))
+        waiting = store.frames._store._waiting_nbytes() if one is demand else 0
+        sizes.append((store.stored_nbytes() - waiting) / (count - waiting / 4800))
+    assert sizes[0] < 1.02 * sizes[1]
+
+
+def test_the_number_of_chunks_is_that_of_the_worst_case():
+    assert slots_for(GEOMETRY, 16, 1, 1000) >= 4 * 1000 / 16
+
+
+def test_an_unknown_preference_is_refused():
+    with pytest.raises(ParameterError, match="it must be one of: speed, balanced, memory"):
+        preference("buffer", "size")
