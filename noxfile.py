@@ -165,6 +165,7 @@ def demo(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """The benchmarks, in a short form; «nox -s bench -- buffers --game Pong» runs one of them, and takes its time."""
     install(session, core("fast,sb3,atari"), groups=("demo",))
-    chosen = [session.posargs] if session.posargs else [["buffers", "--quick"], ["codecs", "--quick"], ["imports"]]
+    short = [["buffers", "--quick"], ["frames", "--quick", "--games", "MsPacman"], ["codecs", "--quick"], ["imports"]]
+    chosen = [session.posargs] if session.posargs else short
     for name, *arguments in chosen:
         session.run("python", "-m", f"benchmarks.{name}", *arguments)

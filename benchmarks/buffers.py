@@ -11,6 +11,7 @@ import numpy as np
 import stable_baselines3
 import torch
 
+from benchmarks.buffer_building import CELLS
 from benchmarks.buffer_measure import Settings, Timings
 from benchmarks.buffer_run import measure_game
 from benchmarks.buffer_tables import buffer_table

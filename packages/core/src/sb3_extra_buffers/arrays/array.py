@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sb3_extra_buffers.arrays.casting import broadcast, fit, narrow, storable
+from sb3_extra_buffers.arrays.casting import as_shape, broadcast, fit, narrow, storable
 from sb3_extra_buffers.arrays.indexing import has_arrays, last_of_each, picks_whole_cells
 from sb3_extra_buffers.arrays.recycling import BatchMemory
 from sb3_extra_buffers.codecs import CellSpec, CodecLike
@@ -56,7 +56,7 @@ class CompressedArray:
         heap_kwargs: Mapping[str, Any] | None = None,
         threads: int | None = None,
     ) -> None:
-        leading, item = _as_shape("shape", shape), _as_shape("obs_shape", obs_shape)
+        leading, item = as_shape("shape", shape), as_shape("obs_shape", obs_shape)
         if not leading or 0 in leading:
             raise ParameterError("CompressedArray", "shape", shape, "it must have at least one cell")
         asked = dtypes.get("elem_type") if isinstance(dtypes, Mapping) else dtypes
@@ -295,10 +295,3 @@ def read_both(frames: Frames, first: CompressedArray, second: CompressedArray, c
 def as_rows(values: NDArray[Any], count: int) -> Bytes:
     """Cells as bytes, a row for each."""
     return values.reshape(count, -1).view(np.uint8)
-
-
-def _as_shape(name: str, shape: int | tuple[int, ...]) -> tuple[int, ...]:
-    axes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    if any(isinstance(axis, bool) or not isinstance(axis, (int, np.integer)) or axis < 0 for axis in axes):
-        raise ParameterError("CompressedArray", name, shape, "it must be an integer or a tuple of integers")
-    return tuple(int(axis) for axis in axes)

@@ -102,3 +102,11 @@ def broadcast(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     except ValueError:
         found = f"of shape {values.shape}"
         raise ObservationError("CompressedArray", "value", found, f"what can be broadcast to {shape}") from None
+
+
+def as_shape(name: str, shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    """Axes as a tuple of integers, from one integer or several."""
+    axes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    if any(isinstance(axis, bool) or not isinstance(axis, (int, np.integer)) or axis < 0 for axis in axes):
+        raise ParameterError("CompressedArray", name, shape, "it must be an integer or a tuple of integers")
+    return tuple(int(axis) for axis in axes)

@@ -89,7 +89,8 @@ class FrameDemand:
         possible = list(stacks(self.shape, self.dtype.itemsize))
         if not possible:
             return construct(whole(self.row_nbytes))
-        return UndecidedFrames(possible, construct, self.cells, self.row_nbytes, self.streams)
+        label = f"frames (not yet known how they are stacked; {self._packing})"
+        return UndecidedFrames(possible, construct, self.cells, self.row_nbytes, self.streams, label)
 
     def construct(
         self, geometry: FrameGeometry, heap: Heap, first: int, threads: int | None, kernels: FrameKernels
@@ -97,14 +98,12 @@ class FrameDemand:
         """Make the store for frames that lie like this."""
         chunk = self._chunk(geometry)
         streams = Streams(geometry, chunk, self.streams, self.cells, self.slots, self.planes)
-        codec = self.preference.codec if self.codec is None else self.codec
-        if codec is not None and codec.name == "none":
-            codec = None
+        codec = self._chunk_codec
         fallback = first_installed(QUICK) if self.codec is None else None
         chunks = ChunkStore(
             kernels, codec, fallback, heap, first, self.slots, self.streams, geometry.frame_nbytes, threads
         )
-        reason = self._describe(geometry, kernels, codec)
+        reason = f"frames ({geometry}; {self._packing}; chunks of {chunk}; {kernels.name})"
         logger.info("%s: %s", self.label, reason)
         return FrameStore(streams, chunks, kernels, self.cells, reason)
 
@@ -112,9 +111,16 @@ class FrameDemand:
         affordable = _MAX_STAGED_NBYTES // (self.streams * geometry.frame_nbytes)
         return max(2 * geometry.depth, _MIN_CHUNK, min(self.preference.chunk, affordable))
 
-    def _describe(self, geometry: FrameGeometry, kernels: FrameKernels, codec: CodecSpec | None) -> str:
-        packing = "patches" if codec is None else f"patches, {codec}"
-        return f"frames ({geometry}; {packing}; chunks of {self._chunk(geometry)}; {kernels.name})"
+    @property
+    def _chunk_codec(self) -> CodecSpec | None:
+        """What every chunk goes through."""
+        if self.codec is None:
+            return self.preference.codec
+        return None if self.codec.name == "none" else self.codec
+
+    @property
+    def _packing(self) -> str:
+        return "patches" if self._chunk_codec is None else f"patches, {self._chunk_codec}"
 
 
 @dataclass

@@ -36,16 +36,24 @@ class UndecidedFrames:
     :param cells: observations per plane
     :param row_nbytes: bytes of one observation
     :param streams: how many environments there are
+    :param label: what is known of how they will be stored
     """
 
     def __init__(
-        self, stacks: Sequence[FrameGeometry], construct: Construction, cells: int, row_nbytes: int, streams: int
+        self,
+        stacks: Sequence[FrameGeometry],
+        construct: Construction,
+        cells: int,
+        row_nbytes: int,
+        streams: int,
+        label: str,
     ) -> None:
         self.cells = cells
         self.row_nbytes = row_nbytes
         self._stacks = tuple(stacks)
         self._construct = construct
         self._streams = streams
+        self._label = label
         self._store: FrameStore | None = None
         self._writes: list[tuple[int, Indices, Bytes]] = []
         self._last: dict[int, Bytes] = {}
@@ -53,7 +61,7 @@ class UndecidedFrames:
 
     @property
     def codec(self) -> str:
-        return "auto (not yet chosen: too little is stored)" if self._store is None else self._store.codec
+        return self._label if self._store is None else self._store.codec
 
     @property
     def overhead(self) -> int:
