@@ -18,7 +18,7 @@ def run(*args):
 
 def test_everything_that_is_built_in_works_and_names_its_distribution():
     findings = {(finding.kind, finding.name): finding for finding in examine().findings}
-    built_in = {"codec": ("none", "rle", "gzip"), "heap": ("memory", "mmap", "ring")}
+    built_in = {"codec": ("none", "rle", "gzip"), "heap": ("memory", "mmap", "ring"), "frame kernels": ("numpy",)}
     for key in [(kind, name) for kind, names in built_in.items() for name in names]:
         assert findings[key].works
         assert findings[key].distribution.startswith("sb3-extra-buffers ")
@@ -29,7 +29,7 @@ def test_the_command_prints_versions_and_plugins():
     done = run()
     assert done.returncode == 0, done.stderr
     assert "numpy" in done.stdout
-    assert "codec  rle " in done.stdout
+    assert "codec          rle " in done.stdout
     assert "plugins work." in done.stdout
 
 

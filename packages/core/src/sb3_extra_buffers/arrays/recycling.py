@@ -16,8 +16,16 @@ from sb3_extra_buffers.views import Bytes
 _MIN_NBYTES, _MAX_NBYTES = 1 << 16, 1 << 25
 #: While a batch is made, the one before it is usually still in somebody's variable.
 _BLOCKS = 2
-#: References to a block that nobody uses: a local variable, and the argument of ``getrefcount``.
-_UNUSED = 2
+
+
+def _pop(blocks: deque[Bytes]) -> tuple[Bytes, int]:
+    """The oldest block, and how many references to it are counted here."""
+    block = blocks.popleft()
+    return block, getrefcount(block)
+
+
+#: What is counted for a block that nobody uses. How many the interpreter itself holds depends on its version.
+_UNUSED = _pop(deque([np.empty(0, np.uint8)]))[1]
 
 
 class BatchMemory:
@@ -51,16 +59,13 @@ class BatchMemory:
         # A block is taken out while it is looked at, so that two threads never find the same one.
         for _ in range(len(self._blocks)):
             try:
-                block = self._blocks.popleft()
-            except IndexError:
+                block, references = _pop(self._blocks)
+            except IndexError:  # another thread has it
                 break
-            unused = getrefcount(block) == _UNUSED and nbytes <= block.nbytes
-            if unused:
-                return self._kept(block)
             self._blocks.append(block)
-        return self._kept(np.empty(nbytes, np.uint8))
-
-    def _kept(self, block: Bytes) -> Bytes:
+            if references == _UNUSED and nbytes <= block.nbytes:
+                return block
+        block = np.empty(nbytes, np.uint8)
         self._blocks.append(block)
         return block
 

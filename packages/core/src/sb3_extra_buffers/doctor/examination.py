@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import platform
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 
-from sb3_extra_buffers import codecs, heaps
+from sb3_extra_buffers import codecs, frames, heaps
 from sb3_extra_buffers.errors import ExtraBuffersError, HeapStateError, PayloadError
 from sb3_extra_buffers.registry import Registry
 
@@ -44,10 +45,10 @@ class Report:
 
 
 def examine() -> Report:
-    """Load every installed codec and heap. A broken one is a finding, not an exception."""
+    """Load every installed codec, heap and implementation of frame kernels. A broken one is a finding, no exception."""
     versions = {"python": f"{platform.python_version()} on {sys.platform} ({platform.machine()})"}
     versions |= {package: _version(package) for package in _PACKAGES}
-    return Report(versions, (*_findings(codecs.registry), *_findings(heaps.registry)))
+    return Report(versions, tuple(finding for registry in _TRIALS for finding in _findings(registry)))
 
 
 def _version(package: str) -> str:
@@ -79,12 +80,27 @@ def _try_heap(name: str) -> None:
         raise HeapStateError(name, "read a test payload", "other bytes came back")
 
 
+def _try_kernels(name: str) -> None:
+    """Pack two frames as the reference does."""
+    content, base = np.arange(128, dtype=np.uint8).reshape(2, 64), np.zeros(64, np.uint8)
+    packed, expected = (bytes(frames.create(one).pack(content, base)[0]) for one in (name, frames.REFERENCE))
+    if packed != expected:
+        raise PayloadError(name, len(packed), "test frames were packed into other bytes")
+
+
+_TRIALS: dict[Registry[Any], Callable[[str], None]] = {
+    codecs.registry: _try_codec,
+    heaps.registry: _try_heap,
+    frames.registry: _try_kernels,
+}
+
+
 def _findings(registry: Registry[Any]) -> list[Finding]:
     found = []
     for name, offers in registry.offers().items():
         try:
             plugin = registry.load(name)
-            _try_codec(name) if registry is codecs.registry else _try_heap(name)
+            _TRIALS[registry](name)
         except Exception as error:  # whatever a plugin does wrong is what the report is about
             works, detail = (
                 False,

@@ -1,6 +1,6 @@
 """Frames stored once: how observations are taken apart and put together, and the bytes of a chunk of frames."""
 
-from sb3_extra_buffers.frames.creation import create, registry
+from sb3_extra_buffers.frames.creation import REFERENCE, create, registry
 from sb3_extra_buffers.frames.geometry import FrameGeometry, stacks, whole
 from sb3_extra_buffers.frames.kernels import (
     KERNELS_PROTOCOL,
@@ -15,6 +15,7 @@ from sb3_extra_buffers.registry import hookimpl
 
 __all__ = [
     "KERNELS_PROTOCOL",
+    "REFERENCE",
     "ChunkSource",
     "Chunks",
     "FrameGeometry",

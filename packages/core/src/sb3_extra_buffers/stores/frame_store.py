@@ -128,6 +128,7 @@ class FrameStore:
         streams = self._streams
         own = np.arange(len(streams.newest) - streams.streams, len(streams.newest))
         used = np.setdiff1d(np.flatnonzero(streams.users), [*streams.open.reshape(-1), *streams.reached(own)])
+        used = used[self._chunks.holds(used)]
         used = used[np.argsort(streams.users[used], kind="stable")]
         frames = np.cumsum(streams.users[used]) * streams.geometry.depth
         found = np.zeros(streams.slots, np.bool_)

@@ -9,6 +9,7 @@ import numpy as np
 
 from sb3_extra_buffers import frames
 from sb3_extra_buffers.codecs import CellSpec, CodecSpec, bind
+from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.frames import FrameGeometry, FrameKernels, Streams, stacks, whole
 from sb3_extra_buffers.frames.packing import worst_nbytes
 from sb3_extra_buffers.heaps import Heap
@@ -78,6 +79,9 @@ class FrameDemand:
 
     def complete(self) -> FrameDemand:
         """The same with all parameters of the codec. One that is not installed is refused before anything is stored."""
+        if max(self.slots * self._chunk(one) for one in self.geometries) >= 2**31:
+            hint = "Use layout='cells', or several buffers."
+            raise ParameterError(self.label, "buffer_size", self.cells, "frames are counted in 31 bits", hint)
         if self.codec is None:
             return self
         return replace(self, codec=bind(self.codec, CellSpec(np.uint8, 256)).spec)
