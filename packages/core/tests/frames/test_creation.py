@@ -33,7 +33,7 @@ def test_broken_kernels_are_told_and_replaced_unless_they_were_named(install, mo
     offers = {name: offer for name, offer in frames.registry.offers().items() if name in ("bad", "numpy")}
     monkeypatch.setattr(frames.registry, "_offers", offers)
     assert frames.create().name == "numpy"
-    assert "'bad' do not work, slower ones are used" in caplog.text
+    assert "'bad' are installed but do not work; slower ones are used" in caplog.text
     assert "no such library" in caplog.text
     with pytest.raises(PluginLoadError, match="no such library"):
         frames.create("bad")
