@@ -36,7 +36,16 @@ class _Workspace:
         self.scratch_nbytes = geometry.frame_nbytes + 8 + 32 * geometry.depth + scattered
         self._scratch = np.zeros(geometry.row_nbytes + 17 * geometry.depth + 8, np.uint8)
         own = len(streams.newest) - streams.streams
-        numbers = (streams.chunk, geometry.depth, geometry.pixels, geometry.group, streams.streams, streams.cells, own)
+        numbers = (
+            streams.chunk,
+            geometry.depth,
+            geometry.pixels,
+            geometry.group,
+            streams.streams,
+            streams.cells,
+            MAX_BACK,
+            own,
+        )
         arrays: tuple[NDArray[Any], ...] = (
             streams.newest,
             streams.pattern,

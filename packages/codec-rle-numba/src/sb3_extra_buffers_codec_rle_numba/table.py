@@ -25,6 +25,7 @@ BLANK = S(-1)
     GROUP,
     STREAMS,
     CELLS_PER_PLANE,
+    MOST_BACK,
     OWN,
     NEWEST,
     PATTERN,
@@ -44,7 +45,7 @@ BLANK = S(-1)
     MARK,
     PLACE,
     SCRATCH,
-) = range(25)
+) = range(26)
 
 Table = types.Array(types.uint64, 1, "C", readonly=True)
 Numbers = types.Array(types.int64, 1, "C", readonly=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from sb3_extra_buffers.frames.streams import MAX_BACK, PATTERNS, ZERO
+from sb3_extra_buffers.frames.streams import PATTERNS, ZERO
 from sb3_extra_buffers_codec_rle_numba.jit import helper, kernel
 from sb3_extra_buffers_codec_rle_numba.memory import copy, load, store
 from sb3_extra_buffers_codec_rle_numba.patches import equal, gather_frame, is_blank
@@ -22,6 +22,7 @@ from sb3_extra_buffers_codec_rle_numba.table import (
     LAST,
     LAST_NUMBER,
     LAST_POSITION,
+    MOST_BACK,
     NEWEST,
     NUMBERS,
     OPEN,
@@ -142,7 +143,7 @@ def _write(table: Any, stream: Any, reference: Any, frames: Any) -> None:
         return
     numbers = table[SCRATCH] + depth * nbytes
     positions = numbers + U(8) * depth
-    oldest = max(S(int64(table[TOTAL], stream)) - S(MAX_BACK) + S(2) * S(depth), S(0))
+    oldest = max(S(int64(table[TOTAL], stream)) - S(table[MOST_BACK]) + S(2) * S(depth), S(0))
     newest, where = BLANK, U(0)
     for index in range(depth):
         place = U(index) * U(8)

@@ -233,7 +233,7 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         """What Stable-Baselines3 does, with observations and next observations read in one go."""
         if not self._reads_together or self.optimize_memory_usage:
             return super()._get_samples(batch_inds, env)
-        cells = batch_inds * self.n_envs + np.random.randint(0, high=self.n_envs, size=(len(batch_inds),))
+        cells = self._storage.cells(batch_inds, np.random.randint(0, high=self.n_envs, size=(len(batch_inds),)))
         both = {key: self._storage.read_both(key, cells) for key in self._storage.observations}
         obs, next_obs = (
             self._normalize_obs(self._alone({key: parts[number] for key, parts in both.items()}), env)
@@ -273,7 +273,9 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         size, low = self.size(), 0
         if not self._storage.evicted_cells:
             return size
-        # Rows are dropped in the order in which they were written, so the border is found by halving.
+        lost = np.flatnonzero(self._storage.lost_rows()[(self.pos - size + np.arange(size)) % self.buffer_size])
+        low = int(lost[-1]) + 1 if len(lost) else 0
+        # Cells are dropped in the order in which they were written, so the border is found by halving.
         high = size - 1  # the newest row is always there
         while low < high:
             middle = (low + high) // 2

@@ -96,11 +96,16 @@ class ObservationStorage:
             if per_step is PerStep.TRANSITIONS:
                 self.next_observations[key] = CompressedArray.over(following, self._cells, shape, dtype, stored[key])
 
+    def cells(self, rows: NDArray[Any], envs: NDArray[Any]) -> NDArray[np.int64]:
+        """The numbers of transitions."""
+        found: NDArray[np.int64] = self._cells[rows, envs]
+        return found
+
     def read_both(self, key: str, cells: NDArray[np.int64]) -> list[NDArray[Any]]:
         """Observations and next observations of the same transitions.
 
         :param key: of the space
-        :param cells: numbers of transitions: ``row * n_envs + env``
+        :param cells: numbers of transitions
         """
         observations, following = self.observations[key], self.next_observations[key]
         store = observations.store
@@ -144,6 +149,15 @@ class ObservationStorage:
         """Whether every observation of a row that was written can still be read."""
         stores = [array.store for array in self.observations.values() if array.store is not None]
         return all(bool(store.holds(self._cells[row]).all()) for store in stores)
+
+    def lost_rows(self) -> NDArray[np.bool_]:
+        """For each row, whether frames of it were dropped. Unlike cells, they need not be those of the oldest rows."""
+        lost = np.zeros(len(self._cells), np.bool_)
+        for array in self.observations.values():
+            mask = array.store.frames.lost() if isinstance(array.store, Plane) else None
+            if mask is not None:
+                lost |= mask.reshape(-1, *self._cells.shape).any(axis=(0, 2))
+        return lost
 
     def clear(self) -> None:
         """Forget all observations."""

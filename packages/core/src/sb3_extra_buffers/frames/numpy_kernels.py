@@ -9,12 +9,9 @@ import numpy as np
 
 from sb3_extra_buffers.frames.kernels import ChunkSource, KernelsPlugin
 from sb3_extra_buffers.frames.packing import Parsed, pack, spread
-from sb3_extra_buffers.frames.streams import MAX_BACK, PATTERNS, ZERO, Streams
+from sb3_extra_buffers.frames.streams import BLANK, MAX_BACK, NONE, PATTERNS, ZERO, Streams
 from sb3_extra_buffers.registry import hookimpl
 from sb3_extra_buffers.views import Bytes, Indices
-
-#: Numbers of frames that are not in the stream.
-_BLANK, _NONE = -1, -2
 
 
 class NumpyKernels:
@@ -58,7 +55,7 @@ class NumpyKernels:
 
     def _write(self, streams: Streams, stream: int, reference: int, frames: Bytes) -> None:
         own = len(streams.newest) - streams.streams + stream
-        if streams.last_number[stream, 0] != _NONE and np.array_equal(frames, streams.last[stream]):
+        if streams.last_number[stream, 0] != NONE and np.array_equal(frames, streams.last[stream]):
             _assign(streams, reference, int(streams.newest[own]), int(streams.pattern[own]))
             return
         numbers, positions = self._numbers(streams, stream, frames)
@@ -67,7 +64,7 @@ class NumpyKernels:
             appended = [self._append(streams, stream, frame) for frame in frames]
             numbers, positions, pattern = [number for number, _ in appended], [place for _, place in appended], 0
         newest = max(numbers)
-        position = 0 if newest == _BLANK else positions[numbers.index(newest)] + 1
+        position = 0 if newest == BLANK else positions[numbers.index(newest)] + 1
         _assign(streams, reference, position, pattern)
         _assign(streams, own, position, pattern)
         streams.last[stream] = frames
@@ -81,14 +78,14 @@ class NumpyKernels:
         found: list[tuple[int, int]] = []
         for index, frame in enumerate(frames):
             if not frame.any():
-                found.append((_BLANK, 0))
+                found.append((BLANK, 0))
                 continue
             for other in (index + 1, index, *range(depth)):
                 if other < depth and numbers[other] >= max(oldest, 0) and np.array_equal(frame, last[other]):
                     found.append((numbers[other], positions[other]))
                     break
             else:
-                if index and found[-1][0] != _BLANK and np.array_equal(frame, frames[index - 1]):
+                if index and found[-1][0] != BLANK and np.array_equal(frame, frames[index - 1]):
                     found.append(found[-1])
                 else:
                     found.append(self._append(streams, stream, frame))
@@ -104,9 +101,9 @@ class NumpyKernels:
 
     def _pattern(self, streams: Streams, numbers: Sequence[int]) -> int:
         newest = max(numbers)
-        if newest == _BLANK:
+        if newest == BLANK:
             return 0
-        backs = np.array([ZERO if number == _BLANK else newest - number for number in numbers], np.uint8)
+        backs = np.array([ZERO if number == BLANK else newest - number for number in numbers], np.uint8)
         count = int(streams.numbers[0])
         known = np.flatnonzero((streams.backs[:count] == backs).all(axis=1))
         if len(known):

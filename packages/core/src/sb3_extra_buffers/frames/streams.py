@@ -9,10 +9,14 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers.frames.geometry import FrameGeometry
 
-#: How far back, in frames of its stream, an observation may reach. What is older is stored again.
-MAX_BACK = 62
+# What follows is part of the contract of kernels: compiled ones have it built in. To change it takes a new protocol.
+
+#: How far back, in frames of its stream, an observation may reach. What is older is stored again. At least four stacks.
+MAX_BACK = 120
 #: Stands for a frame of zeros, which is never stored: stacks begin with them.
 ZERO = 255
+#: Numbers of frames that are not in the stream: of zeros, and of none at all.
+BLANK, NONE = -1, -2
 #: How many different ways to be made of frames there may be.
 PATTERNS = 255
 
@@ -56,9 +60,9 @@ class Streams:
         #: How far back a pattern reaches at the most.
         self.reach = np.zeros(PATTERNS, np.uint8)
         self.reach[0] = depth - 1
-        #: The last observation of each stream: its frames, their numbers in the stream (-1: zero, -2: none), positions.
+        #: The last observation of each stream: its frames, their numbers in the stream positions.
         self.last = np.zeros((streams, depth, frame_nbytes), np.uint8)
-        self.last_number = np.full((streams, depth), -2, np.int64)
+        self.last_number = np.full((streams, depth), NONE, np.int64)
         self.last_position = np.zeros((streams, depth), np.int32)
         #: Frames whose chunk is not complete, and room for one more observation that must be stored a second time.
         self.staged = np.zeros((streams, chunk + 2 * depth, frame_nbytes), np.uint8)
@@ -124,6 +128,10 @@ class Streams:
         self.previous[self.open[stream, 1]] = following
         self.leave(complete)
         return int(complete)
+
+    def forget_last(self, stream: int) -> None:
+        """Let the next observation of a stream be compared with nothing."""
+        self.last_number[stream] = NONE
 
     def leave(self, slot: int) -> None:
         """One user less; a chunk without users makes its slot free."""

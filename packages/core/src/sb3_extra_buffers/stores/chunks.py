@@ -68,6 +68,11 @@ class ChunkStore:
         self._forget_addresses()
 
     @property
+    def evicted(self) -> int:
+        """How many payloads the heap has dropped to make room."""
+        return self._heap.evicted.cells
+
+    @property
     def overhead(self) -> int:
         """Bytes of memory for keeping track."""
         return self.bases.nbytes

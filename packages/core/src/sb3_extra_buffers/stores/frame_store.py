@@ -39,6 +39,8 @@ class FrameStore:
         self._chunks = chunks
         self._kernels = kernels
         self._is_gathering = False
+        self._lost: NDArray[np.bool_] | None = None
+        self._evicted = 0
 
     @property
     def overhead(self) -> int:
@@ -58,6 +60,10 @@ class FrameStore:
         done, count = 0, len(rows) if following is None else 2 * len(rows)
         while (done := write(streams, references, rows, done, following)) < count:
             self._close_complete()
+        if self._lost is not None:
+            self._lost[references] = False
+            if following is not None:
+                self._lost[references + self.cells] = False
 
     def read(self, plane: int, cells: Indices, out: Bytes) -> None:
         """Read observations of one plane."""
@@ -73,18 +79,21 @@ class FrameStore:
         used = np.flatnonzero(streams.users[: int(streams.numbers[2])])
         return self._chunks.stored_nbytes(used) + self._waiting_nbytes()
 
+    def lost(self) -> NDArray[np.bool_] | None:
+        """For each observation, plane by plane, whether the heap has dropped frames of it; ``None`` if it never did."""
+        self._note_evictions()
+        return self._lost
+
     def holds(self, plane: int, cells: Indices) -> NDArray[np.bool_]:
         """Which of these observations can be read."""
-        held = [
-            bool(self._chunks.holds(np.array(slots, np.int64)).all()) if (slots := self._streams.reached(one)) else True
-            for one in (cells + plane * self.cells)[:, np.newaxis]
-        ]
-        return np.array(held, np.bool_)
+        lost = self.lost()
+        return np.ones(len(cells), np.bool_) if lost is None else ~lost[cells + plane * self.cells]
 
     def clear(self) -> None:
         """Forget everything."""
         streams = self._streams
         self._chunks.clear()
+        self._lost, self._evicted = None, 0
         self._streams = Streams(
             streams.geometry, streams.chunk, streams.streams, streams.cells, streams.slots, streams.planes
         )
@@ -102,6 +111,24 @@ class FrameStore:
             if streams.users[slot] > 1:  # by observations that are still there, not only by being open
                 self._chunks.put(slot, stream, streams.staged[stream, : streams.chunk])
             streams.advance(stream)
+        self._note_evictions()
+
+    def _note_evictions(self) -> None:
+        """Find out what was lost since the last time, and keep new observations from referring to it."""
+        evicted = self._chunks.evicted
+        if evicted == self._evicted:
+            return
+        self._evicted, streams = evicted, self._streams
+        gone = np.zeros(streams.slots, np.bool_)
+        used = np.flatnonzero(streams.users)
+        used = used[~np.isin(used, streams.open)]
+        gone[used[~self._chunks.holds(used)]] = True
+        if self._lost is None:
+            self._lost = np.zeros(streams.planes * streams.cells, np.bool_)
+        self._lost[streams.reaching(gone)] = True
+        for stream in range(streams.streams):
+            if gone[streams.reached(np.array([streams.planes * streams.cells + stream]))].any():
+                streams.forget_last(stream)
 
     def _gather(self) -> None:
         """Write observations again whose chunks are hardly used otherwise, until there are slots to spare.

@@ -44,6 +44,9 @@ class Frames(Protocol):
     def stored_nbytes(self) -> int:
         """How many bytes the content of both planes takes."""
 
+    def lost(self) -> NDArray[np.bool_] | None:
+        """For each observation, plane by plane, whether a heap has dropped frames of it; ``None`` if it never did."""
+
     def holds(self, plane: int, cells: Indices) -> NDArray[np.bool_]:
         """Which of these observations can be read."""
 

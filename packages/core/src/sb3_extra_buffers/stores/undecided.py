@@ -13,7 +13,7 @@ from sb3_extra_buffers.stores.frame_store import FrameStore
 from sb3_extra_buffers.stores.waiting import copy_matching
 from sb3_extra_buffers.views import Bytes, Indices
 
-#: After so many observations that differed from the one before, and were not that one shifted, there is no stack.
+#: After so many steps to observations that differ from those before, and are not these shifted, there is no stack.
 _ENOUGH = 16
 #: More than this is not held back uncompressed.
 _MAX_NBYTES = 1 << 23
@@ -103,6 +103,9 @@ class UndecidedFrames:
     def stored_nbytes(self) -> int:
         return self._waiting_nbytes() if self._store is None else self._store.stored_nbytes()
 
+    def lost(self) -> NDArray[np.bool_] | None:
+        return None if self._store is None else self._store.lost()
+
     def holds(self, plane: int, cells: Indices) -> NDArray[np.bool_]:
         return np.ones(len(cells), np.bool_) if self._store is None else self._store.holds(plane, cells)
 
@@ -127,7 +130,8 @@ class UndecidedFrames:
                 if shifted:
                     return stack
             self._misfits += all(shifted is False for _, shifted in verdicts)
-        is_late = self._misfits >= _ENOUGH or self._waiting_nbytes() + rows.nbytes > _MAX_NBYTES
+        room = max(_MAX_NBYTES, 4 * rows.nbytes)  # two steps at least, however many environments there are
+        is_late = self._misfits >= _ENOUGH * len(rows) or self._waiting_nbytes() + rows.nbytes > room
         return whole(self.row_nbytes) if is_late or not self._stacks else None
 
     def _decide(self, geometry: FrameGeometry) -> None:
