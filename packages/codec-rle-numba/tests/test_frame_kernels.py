@@ -8,7 +8,9 @@ import pytest
 from sb3_extra_buffers import frames
 from sb3_extra_buffers.frames import FrameGeometry, Streams
 from sb3_extra_buffers.testing import KernelConformance
-from sb3_extra_buffers_codec_rle_numba.frame_kernels import NumbaKernels
+from sb3_extra_buffers_codec_rle_numba import jit
+from sb3_extra_buffers_codec_rle_numba.frame_kernels import NumbaKernels, plan_read, read_rows, write_rows
+from sb3_extra_buffers_codec_rle_numba.kernels import decode_rows
 
 
 class TestNumba(KernelConformance):
@@ -41,6 +43,21 @@ def test_marks_are_renewed_before_their_numbers_run_out():
     workspace.mark[:] = 5
     assert [workspace.next_stamp() for _ in range(3)] == [2**32 - 1, 1, 2]
     assert not workspace.mark.any()
+
+
+@pytest.mark.parametrize("kernel", [write_rows, read_rows, plan_read, decode_rows])
+def test_compiled_code_is_kept_only_as_long_as_all_sources_are_the_same(kernel):
+    assert kernel._cache._cache_file._source_stamp[1] == jit._SOURCES
+    assert not kernel._can_compile
+
+
+def test_the_digest_changes_with_any_source(monkeypatch, tmp_path):
+    (tmp_path / "a.py").write_text("one")
+    (tmp_path / "b.py").write_text("two")
+    monkeypatch.setattr(jit, "__file__", str(tmp_path / "a.py"))
+    before = jit._digest()
+    (tmp_path / "b.py").write_text("three")
+    assert jit._digest() != before
 
 
 @pytest.mark.parametrize("array", [np.arange(8)[::2], np.arange(4, dtype=np.int32)])

@@ -3,8 +3,6 @@
 The kernels work on addresses, hold no state, and run without the interpreter lock. One compilation serves every dtype:
 elements are compared and written as bytes, and the sizes of an element and of a run end are plain arguments.
 
-numba keeps compiled kernels under the time stamp of this file: after a change in ``memory.py``, touch it.
-
 Everything is ``uint64``: numba adds ``uint64`` and ``int64`` as floats, and signed indices cost a check each.
 """
 

@@ -1,6 +1,6 @@
 """Chunks of frames, compiled: the bytes that core's ``frames.packing`` makes, at the speed of memory.
 
-As in ``kernels.py``, everything is an address or a ``uint64``. After a change here, touch the files with kernels.
+As in ``kernels.py``, everything is an address or a ``uint64``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The numbers of core's ``Streams`` as compiled kernels see them: one table of plain numbers and addresses.
 
-Each array that is handed to a kernel costs more than most of what is done with it. After a change here, touch the files
-with kernels: numba looks at the time stamp of each file by itself.
+Each array that is handed to a kernel costs more than most of what is done with it.
 """
 
 from __future__ import annotations

@@ -125,16 +125,20 @@ def test_a_full_ring_drops_the_oldest_and_says_so():
     np.testing.assert_array_equal(read(store, np.flatnonzero(held)), np.array(stacks(scene(403)))[held])
 
 
-def test_a_heap_that_cannot_take_a_chunk_leaves_everything_as_it_was():
-    store, rng = make(100, heap="ring", capacity=300), np.random.default_rng(0)
-    rows = rng.integers(0, 256, (100, 1600)).astype(np.uint8)
-    for stored in range(4):  # as many frames as a chunk has
-        store.write(0, np.array([stored]), rows[stored : stored + 1])
-    stored += 1
+def test_a_chunk_that_a_heap_can_never_take_is_dropped_and_others_follow():
+    store, rng = make(100, heap="ring", capacity=3000), np.random.default_rng(0)
+    rows = rng.integers(0, 256, (5, 1600)).astype(np.uint8)
+    for cell in range(4):  # as many frames as a chunk has
+        store.write(0, np.array([cell]), rows[cell : cell + 1])
     with pytest.raises(HeapFullError):
-        store.write(0, np.array([stored]), rows[stored : stored + 1])
-    np.testing.assert_array_equal(read(store, range(stored)), rows[:stored])
-    assert not read(store, [stored]).any()
+        store.write(0, np.array([4]), rows[4:])
+    assert not read(store, [4]).any()
+    assert store.holds(0, np.arange(6)).tolist() == [False] * 4 + [True] * 2
+    with pytest.raises(HeapStateError):
+        read(store, [0])
+    for cell, row in enumerate(stacks(scene(63)), start=4):
+        store.write(0, np.array([cell]), row[np.newaxis])
+    np.testing.assert_array_equal(read(store, range(40, 64)), stacks(scene(63))[36:])
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda store: pickle.loads(pickle.dumps(store))])

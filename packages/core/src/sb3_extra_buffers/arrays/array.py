@@ -15,7 +15,7 @@ from sb3_extra_buffers.arrays.indexing import has_arrays, last_of_each, picks_wh
 from sb3_extra_buffers.arrays.recycling import BatchMemory
 from sb3_extra_buffers.codecs import CellSpec, CodecLike
 from sb3_extra_buffers.errors import HeapStateError, ObservationError, ParameterError
-from sb3_extra_buffers.stores import AUTO, Demand, Frames, Place, Store, build_stores, parse_request
+from sb3_extra_buffers.stores import AUTO, Demand, Place, Plane, Store, build_stores, parse_request
 from sb3_extra_buffers.views import Bytes, Indices
 
 
@@ -148,7 +148,7 @@ class CompressedArray:
         whole = picks_whole_cells(key, self._cells.ndim, self.ndim)
         if whole is None:
             return self._get_inside(key)
-        found = self.read(np.asarray(self._cells[whole]))
+        found = self._read(np.asarray(self._cells[whole]))
         return found if found.ndim else found[()]
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -173,7 +173,7 @@ class CompressedArray:
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
             raise ValueError("CompressedArray: an array without a copy does not exist, the cells are compressed.")
-        array = self.read(self._cells)
+        array = self._read(self._cells)
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def __repr__(self) -> str:
@@ -234,11 +234,7 @@ class CompressedArray:
 
     # Whole cells.
 
-    def read(self, cells: Indices) -> NDArray[Any]:
-        """What is in cells of the store, by their numbers there.
-
-        :param cells: numbers, in any shape
-        """
+    def _read(self, cells: Indices) -> NDArray[Any]:
         if self._store is None or not cells.size:
             return np.zeros(cells.shape + self._item, self._dtype)
         values = self._batches.empty(cells.shape + self._item, self._stored)
@@ -265,7 +261,7 @@ class CompressedArray:
         if not cells.size:
             return np.empty(cells.shape, self._dtype)
         touched, which = np.unique(cells, return_inverse=True)
-        picked = self.read(touched).reshape(len(touched), -1)[which.reshape(cells.shape), places]
+        picked = self._read(touched).reshape(len(touched), -1)[which.reshape(cells.shape), places]
         return picked if picked.ndim else picked[()]
 
     def _set_inside(self, key: Any, value: Any) -> None:
@@ -274,21 +270,23 @@ class CompressedArray:
         if not cells.size:
             return
         touched, which = np.unique(cells, return_inverse=True)
-        content = self.read(touched)
+        content = self._read(touched)
         content.reshape(len(touched), -1)[which.reshape(cells.shape), places] = values
         self._write(touched, content)
 
 
-def read_both(frames: Frames, first: CompressedArray, second: CompressedArray, cells: Indices) -> list[NDArray[Any]]:
-    """Read the same cells of two arrays that are the two planes of frames. What they have in common is decoded once.
+def read_both(first: CompressedArray, second: CompressedArray, cells: Indices) -> list[NDArray[Any]]:
+    """Read the same cells of two arrays. If they are the planes of frames, what they have in common is decoded once.
 
-    :param frames: where both are
-    :param first: over the first plane
-    :param second: over the second plane
-    :param cells: numbers, in one dimension
+    :param first: an array
+    :param second: an array beside it
+    :param cells: numbers that are known to be there, in one dimension
     """
+    store = first.store
+    if not isinstance(store, Plane) or not len(cells):
+        return [first._read(cells), second._read(cells)]
     found = [array._batches.empty(cells.shape + array._item, array._stored) for array in (first, second)]
-    frames.read_both(cells, *(as_rows(values, len(cells)) for values in found))
+    store.frames.read_both(cells, *(as_rows(values, len(cells)) for values in found))
     return [values.astype(array.dtype, copy=False) for array, values in zip((first, second), found)]
 
 

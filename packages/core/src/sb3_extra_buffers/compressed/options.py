@@ -13,7 +13,7 @@ import numpy as np
 from sb3_extra_buffers.arrays.casting import storable
 from sb3_extra_buffers.codecs import CodecSpec
 from sb3_extra_buffers.errors import ParameterError
-from sb3_extra_buffers.stores import AUTO, MIN_FRAMES_NBYTES, SPEED, Place, parse_request, preference
+from sb3_extra_buffers.stores import AUTO, MIN_FRAMES_NBYTES, MIN_FRAMES_ROWS, SPEED, Place, parse_request, preference
 
 #: What one payload stands for: an observation, or some frames of a stream of them.
 CELLS, FRAMES = "cells", "frames"
@@ -71,18 +71,21 @@ class StorageOptions:
             return parse_request(method.get(key, AUTO), None, self.decompression_kwargs)
         return parse_request(method, self.compression_kwargs, self.decompression_kwargs)
 
-    def wants_frames(self, shape: tuple[int, ...], dtype: np.dtype[Any], codec: CodecSpec | None) -> bool:
+    def wants_frames(self, shape: tuple[int, ...], dtype: np.dtype[Any], codec: CodecSpec | None, rows: int) -> bool:
         """Whether observations are to be stored as frames.
 
         :param shape: of one observation
         :param dtype: of its elements, as they are stored
         :param codec: what was asked for
+        :param rows: how many steps the buffer has
         """
         nbytes = math.prod(shape) * dtype.itemsize
         if self.layout == CELLS or not nbytes or len(shape) < 2:
             return False
-        # Who asks for no codec wants observations as they are.
-        return self.layout == FRAMES or (nbytes >= MIN_FRAMES_NBYTES and not (codec and codec.name == "none"))
+        if self.layout == FRAMES:
+            return True
+        # Who asks for no codec wants observations as they are. And short rollouts would wait, whole, for their chunks.
+        return nbytes >= MIN_FRAMES_NBYTES and rows >= MIN_FRAMES_ROWS and not (codec and codec.name == "none")
 
     def stored_dtype(self, owner: str, key: str | None, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """Which dtype to store: that of the space, unless a narrower one was asked for.

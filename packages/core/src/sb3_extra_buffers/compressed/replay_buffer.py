@@ -63,6 +63,8 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
     #: Whether a sample has the observations and the next observations of the same rows.
     _reads_together = True
     _samples_type: type[Any] = ReplayBufferSamples
+    #: What :meth:`_kept_rows` found last, and for which state.
+    _kept: tuple[tuple[int, int], int] | None = None
     #: Whether the row at ``pos`` is half old, half new, because the heap could not take all of it.
     _is_torn = False
 
@@ -270,9 +272,14 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
 
     def _kept_rows(self) -> int:
         """How many rows, counted back from the newest, a heap of limited capacity has not dropped."""
-        size, low = self.size(), 0
-        if not self._storage.evicted_cells:
+        size, evicted = self.size(), self._storage.evicted_cells
+        if not evicted:
             return size
+        if self._kept is None or self._kept[0] != (self.pos, evicted):
+            self._kept = (self.pos, evicted), self._count_kept(size)
+        return self._kept[1]
+
+    def _count_kept(self, size: int) -> int:
         lost = np.flatnonzero(self._storage.lost_rows()[(self.pos - size + np.arange(size)) % self.buffer_size])
         low = int(lost[-1]) + 1 if len(lost) else 0
         # Cells are dropped in the order in which they were written, so the border is found by halving.

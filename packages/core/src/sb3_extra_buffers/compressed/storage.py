@@ -19,6 +19,7 @@ from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.stores import (
     Demand,
     FrameDemand,
+    Frames,
     NextFace,
     ObservationFace,
     Plane,
@@ -76,7 +77,7 @@ class ObservationStorage:
         for key, part in parts.items():
             shape, codec = shape_of(part), options.codec(None if keys is None else key)
             label, planes = f"{owner} {key}".strip(), 2 if per_step is PerStep.TRANSITIONS else 1
-            if options.wants_frames(shape, stored[key], codec):
+            if options.wants_frames(shape, stored[key], codec, rows):
                 wish = preference(owner, options.prefer)
                 demands[key] = FrameDemand(label, shape, stored[key], rows * n_envs, planes, n_envs, wish, codec)
             elif math.prod(shape):
@@ -107,11 +108,7 @@ class ObservationStorage:
         :param key: of the space
         :param cells: numbers of transitions
         """
-        observations, following = self.observations[key], self.next_observations[key]
-        store = observations.store
-        if isinstance(store, Plane):
-            return read_both(store.frames, observations, following, cells)
-        return [observations.read(cells), following.read(cells)]
+        return read_both(self.observations[key], self.next_observations[key], cells)
 
     def write_step(self, row: int, obs: NDArray[Any], next_obs: NDArray[Any]) -> None:
         """Store a step of all environments, for a space without keys.
@@ -131,8 +128,8 @@ class ObservationStorage:
 
     @property
     def evicted_cells(self) -> int:
-        """How many cells the heap has dropped to stay within its capacity."""
-        return 0 if self.heap is None else self.heap.evicted.cells
+        """How many cells the heap has dropped to stay within its capacity, or could not take."""
+        return 0 if self.heap is None else self.heap.evicted.cells + sum(frames.dropped for frames in self._frames)
 
     @property
     def overhead(self) -> int:
@@ -150,11 +147,16 @@ class ObservationStorage:
         stores = [array.store for array in self.observations.values() if array.store is not None]
         return all(bool(store.holds(self._cells[row]).all()) for store in stores)
 
+    @property
+    def _frames(self) -> list[Frames]:
+        stores = [array.store for array in self.observations.values()]
+        return [store.frames for store in stores if isinstance(store, Plane)]
+
     def lost_rows(self) -> NDArray[np.bool_]:
         """For each row, whether frames of it were dropped. Unlike cells, they need not be those of the oldest rows."""
         lost = np.zeros(len(self._cells), np.bool_)
-        for array in self.observations.values():
-            mask = array.store.frames.lost() if isinstance(array.store, Plane) else None
+        for frames in self._frames:
+            mask = frames.lost()
             if mask is not None:
                 lost |= mask.reshape(-1, *self._cells.shape).any(axis=(0, 2))
         return lost

@@ -60,7 +60,7 @@ class Streams:
         #: How far back a pattern reaches at the most.
         self.reach = np.zeros(PATTERNS, np.uint8)
         self.reach[0] = depth - 1
-        #: The last observation of each stream: its frames, their numbers in the stream positions.
+        #: The last observation of each stream: its frames, their numbers in the stream, their positions.
         self.last = np.zeros((streams, depth, frame_nbytes), np.uint8)
         self.last_number = np.full((streams, depth), NONE, np.int64)
         self.last_position = np.zeros((streams, depth), np.int32)
@@ -143,7 +143,7 @@ class Streams:
     def reached(self, references: NDArray[np.int64]) -> list[int]:
         """The slots of all chunks that these observations reach into, each once, without those that are open."""
         found: set[int] = set()
-        for _, slots in self._walk(references):
+        for _, slots in self.walk(references):
             found.update(slots.tolist())
         return sorted(found.difference(self.open.reshape(-1).tolist()))
 
@@ -154,11 +154,11 @@ class Streams:
         """
         references = np.arange(len(self.newest) - self.streams)
         found = np.zeros(len(references), np.bool_)
-        for some, slots in self._walk(references):
+        for some, slots in self.walk(references):
             found[some] |= chunks[slots]
         return np.flatnonzero(found)
 
-    def _walk(self, references: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    def walk(self, references: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Observations with the slot of their newest frame, then those that reach further with the one before, …"""
         references = references[self.newest[references] > 0]
         positions = self.newest[references].astype(np.int64) - 1

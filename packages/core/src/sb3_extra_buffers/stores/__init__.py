@@ -4,7 +4,7 @@ from sb3_extra_buffers.stores.building import Demand, Place, build_stores
 from sb3_extra_buffers.stores.cells import CellStore
 from sb3_extra_buffers.stores.faces import NextFace, ObservationFace
 from sb3_extra_buffers.stores.frame_store import FrameStore
-from sb3_extra_buffers.stores.framing import MIN_FRAMES_NBYTES, FrameDemand
+from sb3_extra_buffers.stores.framing import MIN_FRAMES_NBYTES, MIN_FRAMES_ROWS, FrameDemand
 from sb3_extra_buffers.stores.lazy import LazyStore
 from sb3_extra_buffers.stores.planes import Frames, Plane
 from sb3_extra_buffers.stores.preferences import PREFERENCES, SPEED, preference
@@ -17,6 +17,7 @@ from sb3_extra_buffers.stores.transitions import TransitionStore
 __all__ = [
     "AUTO",
     "MIN_FRAMES_NBYTES",
+    "MIN_FRAMES_ROWS",
     "PREFERENCES",
     "SPEED",
     "CellStore",

@@ -42,6 +42,7 @@ class Bases:
         self._candidate: list[Bytes | None] = [None] * streams
         self._best = [0] * streams
         self._rent = [0] * streams
+        self._addresses: NDArray[np.uint64] = np.empty(0, np.uint64)
         self._note_addresses()
 
     @property
@@ -119,7 +120,9 @@ class Bases:
             number = len(self._frames)
             self._frames.append(frame)
             self._users.append(1)
-        self._note_addresses()
+            if number == len(self._addresses):
+                self._addresses = np.concatenate([self._addresses, np.zeros_like(self._addresses)])
+        self._addresses[number] = frame.ctypes.data
         return number
 
     def _leave(self, number: int) -> None:

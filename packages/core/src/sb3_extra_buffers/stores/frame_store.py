@@ -41,6 +41,8 @@ class FrameStore:
         self._is_gathering = False
         self._lost: NDArray[np.bool_] | None = None
         self._evicted = 0
+        #: Chunks that were too large for the heap.
+        self.dropped = 0
 
     @property
     def overhead(self) -> int:
@@ -56,14 +58,33 @@ class FrameStore:
         self._write(np.ascontiguousarray(cells), rows, following)
 
     def _write(self, references: Indices, rows: Bytes, following: Bytes | None = None) -> None:
+        self._unmark(references, following)
         write, streams = self._kernels.write, self._streams
         done, count = 0, len(rows) if following is None else 2 * len(rows)
         while (done := write(streams, references, rows, done, following)) < count:
             self._close_complete()
+        if self._lost is not None and not self._is_gathering:
+            self._write_again(references, rows, following)
+
+    def _unmark(self, references: Indices, following: Bytes | None) -> None:
+        """What is written is not lost any more."""
         if self._lost is not None:
             self._lost[references] = False
             if following is not None:
                 self._lost[references + self.cells] = False
+
+    def _write_again(self, references: Indices, rows: Bytes, following: Bytes | None) -> None:
+        """Write what was lost to a chunk that was stored after it in the same call. Once: the heap may be too small."""
+        assert self._lost is not None
+        if following is not None:
+            references, rows = np.concatenate([references, references + self.cells]), np.concatenate([rows, following])
+        lost = self._lost[references]
+        if lost.any():
+            self._is_gathering = True
+            try:
+                self._write(references[lost], rows[lost])
+            finally:
+                self._is_gathering = False
 
     def read(self, plane: int, cells: Indices, out: Bytes) -> None:
         """Read observations of one plane."""
@@ -93,7 +114,7 @@ class FrameStore:
         """Forget everything."""
         streams = self._streams
         self._chunks.clear()
-        self._lost, self._evicted = None, 0
+        self._lost, self._evicted, self.dropped = None, 0, 0
         self._streams = Streams(
             streams.geometry, streams.chunk, streams.streams, streams.cells, streams.slots, streams.planes
         )
@@ -109,7 +130,14 @@ class FrameStore:
         for stream in np.flatnonzero(streams.staged_count >= streams.chunk).tolist():
             slot = int(streams.open[stream, 0])
             if streams.users[slot] > 1:  # by observations that are still there, not only by being open
-                self._chunks.put(slot, stream, streams.staged[stream, : streams.chunk])
+                try:
+                    self._chunks.put(slot, stream, streams.staged[stream, : streams.chunk])
+                except HeapFullError as error:
+                    if error.capacity:  # it will never fit: dropped, as what is oldest is, so that others can follow
+                        self._lose(np.array([slot]))
+                        self.dropped += 1
+                        streams.advance(stream)
+                    raise
             streams.advance(stream)
         self._note_evictions()
 
@@ -119,15 +147,23 @@ class FrameStore:
         if evicted == self._evicted:
             return
         self._evicted, streams = evicted, self._streams
-        gone = np.zeros(streams.slots, np.bool_)
         used = np.flatnonzero(streams.users)
         used = used[~np.isin(used, streams.open)]
-        gone[used[~self._chunks.holds(used)]] = True
+        self._lose(used[~self._chunks.holds(used)])
+
+    def _lose(self, slots: Indices) -> None:
+        """Mark what reaches into these chunks as lost."""
+        streams = self._streams
+        gone = np.zeros(streams.slots, np.bool_)
+        gone[slots] = True
+        if not len(slots):
+            return
         if self._lost is None:
             self._lost = np.zeros(streams.planes * streams.cells, np.bool_)
         self._lost[streams.reaching(gone)] = True
         for stream in range(streams.streams):
-            if gone[streams.reached(np.array([streams.planes * streams.cells + stream]))].any():
+            own = np.array([streams.planes * streams.cells + stream])
+            if any(gone[slots].any() for _, slots in streams.walk(own)):
                 streams.forget_last(stream)
 
     def _gather(self) -> None:

@@ -23,6 +23,8 @@ logger = logging.getLogger("sb3_extra_buffers")
 
 #: Smaller observations are too small for their frames to be worth a chunk.
 MIN_FRAMES_NBYTES = 1024
+#: In fewer steps, a stack of four has no more frames than wait for their chunk to be complete.
+MIN_FRAMES_ROWS = 32
 #: Frames that wait for their chunk to be complete should not take more than this.
 _MAX_STAGED_NBYTES = 1 << 25
 _MIN_CHUNK = 4

@@ -29,6 +29,10 @@ class Frames(Protocol):
     def overhead(self) -> int:
         """Bytes of memory besides payloads."""
 
+    @property
+    def dropped(self) -> int:
+        """How many chunks of frames were too large for the heap."""
+
     def write(self, plane: int, cells: Indices, rows: Bytes) -> None:
         """Give observations new content."""
 

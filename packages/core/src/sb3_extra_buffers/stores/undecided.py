@@ -16,7 +16,7 @@ from sb3_extra_buffers.views import Bytes, Indices
 #: After so many steps to observations that differ from those before, and are not these shifted, there is no stack.
 _ENOUGH = 16
 #: More than this is not held back uncompressed.
-_MAX_NBYTES = 1 << 23
+_MAX_NBYTES, _MAX_WRITES = 1 << 23, 256
 
 
 class Construction(Protocol):
@@ -57,7 +57,9 @@ class UndecidedFrames:
         self._store: FrameStore | None = None
         self._writes: list[tuple[int, Indices, Bytes]] = []
         self._last: dict[int, Bytes] = {}
+        self._held_nbytes = 0
         self._misfits = 0
+        self._refuted: set[FrameGeometry] = set()
 
     @property
     def codec(self) -> str:
@@ -67,11 +69,16 @@ class UndecidedFrames:
     def overhead(self) -> int:
         return 0 if self._store is None else self._store.overhead
 
+    @property
+    def dropped(self) -> int:
+        return 0 if self._store is None else self._store.dropped
+
     def write(self, plane: int, cells: Indices, rows: Bytes) -> None:
         if self._store is None:
             geometry = self._judge(cells, rows)
             if geometry is None:
                 self._writes.append((plane, cells.copy(), rows.copy()))
+                self._held_nbytes += rows.nbytes
                 return
             self._decide(geometry)
         assert self._store is not None
@@ -101,7 +108,7 @@ class UndecidedFrames:
         self.read(1, cells, next_out)
 
     def stored_nbytes(self) -> int:
-        return self._waiting_nbytes() if self._store is None else self._store.stored_nbytes()
+        return self._held_nbytes if self._store is None else self._store.stored_nbytes()
 
     def lost(self) -> NDArray[np.bool_] | None:
         return None if self._store is None else self._store.lost()
@@ -112,11 +119,9 @@ class UndecidedFrames:
     def clear(self) -> None:
         self._writes.clear()
         self._last.clear()
+        self._held_nbytes = 0
         if self._store is not None:
             self._store.clear()
-
-    def _waiting_nbytes(self) -> int:
-        return sum(rows.nbytes for _, _, rows in self._writes)
 
     def _judge(self, cells: Indices, rows: Bytes) -> FrameGeometry | None:
         """How frames are stacked, as far as these observations tell."""
@@ -129,14 +134,18 @@ class UndecidedFrames:
             for stack, shifted in verdicts:
                 if shifted:
                     return stack
+            self._refuted.update(stack for stack, shifted in verdicts if shifted is False)
             self._misfits += all(shifted is False for _, shifted in verdicts)
         room = max(_MAX_NBYTES, 4 * rows.nbytes)  # two steps at least, however many environments there are
-        is_late = self._misfits >= _ENOUGH * len(rows) or self._waiting_nbytes() + rows.nbytes > room
-        return whole(self.row_nbytes) if is_late or not self._stacks else None
+        is_full = len(self._writes) >= _MAX_WRITES or self._held_nbytes + rows.nbytes > room
+        if not is_full and self._misfits < _ENOUGH * len(rows):
+            return None
+        possible = [stack for stack in self._stacks if stack not in self._refuted]
+        return possible[0] if possible else whole(self.row_nbytes)
 
     def _decide(self, geometry: FrameGeometry) -> None:
         store = self._construct(geometry)
         for write in self._writes:
             store.write(*write)
         self._store = store
-        self._writes, self._last = [], {}
+        self._writes, self._last, self._held_nbytes = [], {}, 0
