@@ -153,11 +153,11 @@ class FrameStore:
 
     def _lose(self, slots: Indices) -> None:
         """Mark what reaches into these chunks as lost."""
+        if not len(slots):
+            return
         streams = self._streams
         gone = np.zeros(streams.slots, np.bool_)
         gone[slots] = True
-        if not len(slots):
-            return
         if self._lost is None:
             self._lost = np.zeros(streams.planes * streams.cells, np.bool_)
         self._lost[streams.reaching(gone)] = True
@@ -174,6 +174,8 @@ class FrameStore:
         streams = self._streams
         while (free := streams.free_slots) <= 2 * streams.streams:
             references = streams.reaching(self._sparse_chunks())
+            if self._lost is not None:
+                references = references[~self._lost[references]]  # these cannot be read
             rows = np.empty((len(references), self.row_nbytes), np.uint8)
             self._kernels.read(streams, self._chunks, references, rows)
             self._is_gathering = True
