@@ -22,7 +22,7 @@ def resident_of_replay(path: str, codec: str, transitions: int) -> int:
     observations = np.asarray(np.load(path, mmap_mode="r"))
     # Libraries and compiled code take the same memory for a million transitions as for a few. Used once before, they
     # do not count.
-    small = make_replay(codec, 8 * _ENVIRONMENTS, _ENVIRONMENTS)
+    small = make_replay(codec, 64 * _ENVIRONMENTS, _ENVIRONMENTS)
     fill_replay(small, Transitions(observations, _ENVIRONMENTS))
     small.sample(32)
     del small

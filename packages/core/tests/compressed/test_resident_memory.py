@@ -62,7 +62,7 @@ def grown(codec, transitions, wraps):
 def main(codec, transitions, wraps):
     observations = mspacman() if can_play() else maze()
     # Libraries take the same memory for a million transitions as for a few. Used once before, they do not count.
-    use(make(codec, 10 * N_ENVS), observations)
+    use(make(codec, 64 * N_ENVS), observations)
     before = resident()
     buffer, full = make(codec, int(transitions)), []
     for _ in range(1 + int(wraps)):
