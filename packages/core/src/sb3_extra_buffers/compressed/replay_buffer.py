@@ -16,7 +16,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, refuse_unknown
 from sb3_extra_buffers.compressed.options import StorageOptions
-from sb3_extra_buffers.compressed.spaces import check_kind, hollow
+from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind, hollow
 from sb3_extra_buffers.compressed.storage import ObservationStorage, PerStep
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
 
@@ -225,7 +225,8 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
     def _refuse_row(self) -> None:
         heap = self._storage.heap
         assert heap is not None
-        hint = "The keys of one step must fit together: give the heap a larger capacity."
+        together = "The environments" if NO_KEY in self._storage.observations else "The keys"
+        hint = f"{together} of one step must fit together: give the heap a larger capacity."
         raise HeapFullError(self._options.heap, heap.capacity + 1, heap.capacity, hint)
 
     def _decoded(self, arrays: dict[str, Any], idx: int, env_idx: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 
@@ -34,3 +34,17 @@ def _rebuild(kind: type[ExtraBuffersError], facts: dict[str, Any]) -> ExtraBuffe
 def sentence_join(*parts: str) -> str:
     """Join the sentences that have something to say."""
     return " ".join(part for part in parts if part)
+
+
+@dataclass(eq=False)
+class MismatchError(ExtraBuffersError):
+    """An argument is something else than it must be."""
+
+    owner: str
+    argument: str
+    found: str
+    expected: str
+    hint: str = ""
+
+    def explain(self) -> str:
+        return sentence_join(f"{self.owner}: {self.argument} is {self.found}, expected {self.expected}.", self.hint)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sb3_extra_buffers.errors.base import ExtraBuffersError, sentence_join
+from sb3_extra_buffers.errors.base import ExtraBuffersError, MismatchError, sentence_join
 
 
 @dataclass(eq=False)
@@ -20,15 +20,5 @@ class BufferStateError(ExtraBuffersError, ValueError):
         return sentence_join(f"{self.buffer}: cannot {self.asked}: {self.found}.", self.hint)
 
 
-@dataclass(eq=False)
-class ObservationError(ExtraBuffersError, ValueError):
+class ObservationError(MismatchError, ValueError):
     """A value that was to be stored has the wrong shape, or cannot be stored without changing it."""
-
-    owner: str
-    argument: str
-    found: str
-    expected: str
-    hint: str = ""
-
-    def explain(self) -> str:
-        return sentence_join(f"{self.owner}: {self.argument} is {self.found}, expected {self.expected}.", self.hint)

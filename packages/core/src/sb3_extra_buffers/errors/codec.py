@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sb3_extra_buffers.errors.base import ExtraBuffersError, sentence_join
+from sb3_extra_buffers.errors.base import ExtraBuffersError, MismatchError
 
 
 class CodecError(ExtraBuffersError):
     """Something about a codec, its cell or its payload."""
 
 
-@dataclass(eq=False)
-class CellMismatchError(CodecError, ValueError):
+class CellMismatchError(MismatchError, CodecError, ValueError):
     """A buffer does not have the size, type or layout of the cell that the codec was bound to."""
-
-    owner: str
-    argument: str
-    found: str
-    expected: str
-    hint: str = ""
-
-    def explain(self) -> str:
-        return sentence_join(f"{self.owner}: {self.argument} is {self.found}, expected {self.expected}.", self.hint)
 
 
 @dataclass(eq=False)

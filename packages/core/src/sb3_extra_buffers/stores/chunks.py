@@ -78,7 +78,7 @@ class ChunkStore:
         return self.bases.nbytes
 
     def put(self, slot: int, stream: int, frames: Bytes) -> None:
-        """Store a chunk. If the heap has no room for it, nothing has changed.
+        """Store a chunk. If the heap has no room for it, all chunks are what they were.
 
         :param slot: where
         :param stream: whose frames these are

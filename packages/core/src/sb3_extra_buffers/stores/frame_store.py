@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.errors import HeapFullError
+from sb3_extra_buffers.errors import HeapFullError, HeapStateError
 from sb3_extra_buffers.frames import FrameGeometry, FrameKernels, Streams
 from sb3_extra_buffers.stores.chunks import ChunkStore
 from sb3_extra_buffers.views import Bytes, Indices
@@ -184,9 +184,9 @@ class FrameStore:
             finally:
                 self._is_gathering = False
             if streams.free_slots <= free:
-                raise HeapFullError(
-                    "frames", 1, 0, "Observations are overwritten in too wild an order; use layout='cells'."
-                )
+                found = f"all {streams.slots} chunks hold something that is needed"
+                hint = "Observations are overwritten in too wild an order for frames: use layout='cells'."
+                raise HeapStateError("FrameStore", "store another chunk", found, hint)
 
     def _sparse_chunks(self) -> NDArray[np.bool_]:
         """For each slot, whether its chunk has few users; so few in all that their frames fit into what is free."""
