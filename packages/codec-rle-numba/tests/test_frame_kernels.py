@@ -7,7 +7,9 @@ import pytest
 
 from sb3_extra_buffers import frames
 from sb3_extra_buffers.frames import FrameGeometry, Streams
+from sb3_extra_buffers.frames.streams import PATTERNS
 from sb3_extra_buffers.testing import KernelConformance
+from sb3_extra_buffers.testing.kernel_subject import Workbench
 from sb3_extra_buffers_codec_rle_numba import jit
 from sb3_extra_buffers_codec_rle_numba.frame_kernels import NumbaKernels, plan_read, read_rows, write_rows
 from sb3_extra_buffers_codec_rle_numba.kernels import decode_rows
@@ -27,12 +29,39 @@ def test_a_pickle_takes_whatever_is_installed_where_it_is_loaded():
     assert pickle.loads(packed).name == "numba"
 
 
-def test_frames_of_more_than_64_kilobytes_have_wider_counts():
-    kernels, reference = frames.create("numba"), frames.create("numpy")
-    content = np.random.default_rng(0).integers(0, 256, (4, 200_000), np.uint8)
+def test_frames_of_more_than_128_kilobytes_have_wider_counts():
+    content = np.random.default_rng(0).integers(0, 256, (6, 200_000), np.uint8)
     content[2:, ::5] = 0
-    ours, theirs = (part.pack(content, np.zeros(200_000, np.uint8)) for part in (kernels, reference))
-    assert bytes(ours[0]) == bytes(theirs[0])
+    cells, packed = np.arange(6), []
+    for name in ("numba", "numpy"):
+        bench = Workbench(frames.create(name), FrameGeometry(1, 1, 200_000), 6, 1, chunk=4)
+        bench.write(cells, content)
+        assert bench.streams.filling.counts.itemsize == 4
+        np.testing.assert_array_equal(bench.read(cells), content)
+        packed.append([bytes(chunk) for chunk in bench.shelf.packed.values()])
+    assert packed[0] == packed[1]
+    assert len(packed[0]) == 1
+
+
+def test_more_patterns_than_there_is_room_for_are_stored_as_new_frames():
+    rng, geometry = np.random.default_rng(0), FrameGeometry(4, 1, 40)
+    benches = [Workbench(frames.create(name), geometry, 400, 1) for name in ("numba", "numpy")]
+    row = rng.integers(1, 256, (4, 40)).astype(np.uint8)
+    truth = np.zeros((400, 160), np.uint8)
+    for step in range(400):
+        # Frames in any order, some of them new, some blank: patterns of all kinds.
+        row = row[rng.integers(0, 4, 4)]
+        row[rng.integers(0, 4)] = rng.integers(1, 256, 40) * (rng.random() < 0.9)
+        truth[step] = row.reshape(-1)
+        for bench in benches:
+            bench.write(np.array([step]), truth[step : step + 1])
+    for bench in benches:
+        assert bench.streams.numbers[0] == PATTERNS
+        np.testing.assert_array_equal(bench.read(np.arange(400)), truth)
+    ours, theirs = (bench.shelf.packed for bench in benches)
+    assert {slot: bytes(chunk) for slot, chunk in ours.items()} == {
+        slot: bytes(chunk) for slot, chunk in theirs.items()
+    }
 
 
 def test_marks_are_renewed_before_their_numbers_run_out():

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import PayloadError
 from sb3_extra_buffers.frames import ChunkSource, KernelsPlugin, Streams, create, hookimpl
-from sb3_extra_buffers.frames.packing import count_dtype, worst_nbytes
+from sb3_extra_buffers.frames.packing import worst_steps_nbytes
 from sb3_extra_buffers.frames.streams import MAX_BACK
 from sb3_extra_buffers.views import Bytes, Indices
-from sb3_extra_buffers_codec_rle_numba.pack_kernels import pack_chunk
 from sb3_extra_buffers_codec_rle_numba.read_kernels import plan_read, read_rows
-from sb3_extra_buffers_codec_rle_numba.write_kernels import write_rows
+from sb3_extra_buffers_codec_rle_numba.write_kernels import patch_nbytes, write_rows
 
 _NO_ROWS = np.empty((0, 1), np.uint8)
 _MAX_STAMP = 2**32 - 1
@@ -34,9 +33,12 @@ class _Workspace:
         self.most_chunks = MAX_BACK // streams.chunk + 2
         scattered = 0 if geometry.pixels == 1 else 2 * geometry.row_nbytes
         self.scratch_nbytes = geometry.frame_nbytes + 8 + 32 * geometry.depth + scattered
-        self._scratch = np.zeros(geometry.row_nbytes + 17 * geometry.depth + 8, np.uint8)
+        # A whole observation if its frames are scattered; numbers, positions, rows and distances of its frames.
+        self._scratch = np.zeros((geometry.row_nbytes if scattered else 0) + 25 * geometry.depth + 8, np.uint8)
         own = len(streams.newest) - streams.streams
-        numbers = (
+        filling = streams.filling
+        # In the order of the table. Arrays stand for their addresses.
+        entries: tuple[int | NDArray[Any], ...] = (
             streams.chunk,
             geometry.depth,
             geometry.pixels,
@@ -45,20 +47,28 @@ class _Workspace:
             streams.cells,
             MAX_BACK,
             own,
-        )
-        arrays: tuple[NDArray[Any], ...] = (
+            streams.room,
+            filling.counts.itemsize,
             streams.newest,
             streams.pattern,
             streams.backs,
             streams.reach,
             streams.last,
+            streams.last_row,
             streams.last_number,
             streams.last_position,
-            streams.staged,
-            streams.staged_count,
             streams.total,
             streams.open,
+            filling.counts,
+            filling.steps,
+            filling.steps.shape[1],
+            filling.content,
+            filling.content.shape[1],
+            filling.filled,
+            filling.base,
+            filling.tail,
             streams.previous,
+            streams.sizes,
             streams.users,
             streams.free,
             streams.numbers,
@@ -66,7 +76,7 @@ class _Workspace:
             self.place,
             self._scratch,
         )
-        self.table = np.array([*numbers, *(array.ctypes.data for array in arrays)], np.uint64)
+        self.table = np.array([part if isinstance(part, int) else part.ctypes.data for part in entries], np.uint64)
 
     def next_stamp(self) -> int:
         """A number that no slot is marked with."""
@@ -84,8 +94,6 @@ class NumbaKernels:
 
     def __init__(self) -> None:
         self._workspaces: WeakKeyDictionary[Streams, _Workspace] = WeakKeyDictionary()
-        # Kept: memory of this size would come from the system, page by page, for every chunk.
-        self._room = np.empty(0, np.uint8)
 
     def write(
         self, streams: Streams, references: Indices, rows: Bytes, begin: int, following: Bytes | None = None, /
@@ -93,12 +101,9 @@ class NumbaKernels:
         more = _NO_ROWS if following is None else following
         return int(write_rows(self._workspace(streams).table, references, rows, more, begin))
 
-    def pack(self, frames: Bytes, base: Bytes, /) -> tuple[Bytes, int]:
-        worst, width = worst_nbytes(*frames.shape), np.uint64(count_dtype(frames.shape[1]).itemsize)
-        if len(self._room) < worst + frames.size:
-            self._room = np.empty(worst + frames.size, np.uint8)
-        nbytes, first = pack_chunk(frames, base, width, self._room[:worst], self._room[worst:])
-        return self._room[:nbytes], int(first)
+    def measure(self, old: Bytes, new: Bytes, /) -> int:
+        room = np.empty(worst_steps_nbytes(len(new)), np.uint8)
+        return int(patch_nbytes(old, new, room, np.empty(len(new), np.uint8)))
 
     def read(
         self, streams: Streams, source: ChunkSource, references: Indices, out: Bytes, following: Bytes | None = None, /

@@ -26,6 +26,15 @@ def load_count(address: Any, width: Any) -> Any:
 
 
 @helper
+def store_count(address: Any, width: Any, count: Any) -> None:
+    """Note how many steps a patch has."""
+    if width == U(2):
+        store(address, np.uint16(count))
+    else:
+        store(address, np.uint32(count))
+
+
+@helper
 def _next_difference(old: Any, new: Any, byte: Any, nbytes: Any) -> Any:
     while byte + U(8) <= nbytes:
         differing = load(old + byte, _WORD) ^ load(new + byte, _WORD)

@@ -13,9 +13,13 @@ from sb3_extra_buffers_codec_rle_numba.memory import copy, store
 from sb3_extra_buffers_codec_rle_numba.patches import PADDING, apply_patch, fill_zero, load_count, scatter_frames
 from sb3_extra_buffers_codec_rle_numba.table import (
     BACKS,
+    BASE,
     CELLS_PER_PLANE,
-    CHUNK,
+    CONTENT,
+    CONTENT_NBYTES,
+    COUNTS,
     DEPTH,
+    FILLED,
     GROUP,
     MARK,
     NEWEST,
@@ -25,8 +29,12 @@ from sb3_extra_buffers_codec_rle_numba.table import (
     PLACE,
     PREVIOUS,
     REACH,
-    STAGED,
+    ROOM,
+    SIZES,
+    STEPS,
+    STEPS_NBYTES,
     STREAMS,
+    WIDTH,
     Bytes,
     Numbers,
     Rows,
@@ -49,11 +57,10 @@ def plan_read(table: Any, references: Any, both: Any, stamp: Any, slots: Any) ->
         if newest == U(0):
             continue
         stream = reference % table[STREAMS]
-        slot, covered = (newest - U(1)) // table[CHUNK], (newest - U(1)) % table[CHUNK]
+        slot, covered = (newest - U(1)) // table[ROOM], (newest - U(1)) % table[ROOM]
         reach = byte(table[REACH], byte(table[PATTERN], reference))
         while True:
-            is_open = slot == int32(table[OPEN], stream * U(2)) or slot == int32(table[OPEN], stream * U(2) + U(1))
-            if not is_open and int32(table[MARK], slot) != stamp:
+            if slot != int32(table[OPEN], stream) and int32(table[MARK], slot) != stamp:
                 store(table[MARK] + slot * U(4), np.uint32(stamp))
                 store(table[PLACE] + slot * U(4), np.uint32(count))
                 slots[count] = S(slot)
@@ -61,14 +68,14 @@ def plan_read(table: Any, references: Any, both: Any, stamp: Any, slots: Any) ->
             if reach <= covered:
                 break
             slot = int32(table[PREVIOUS], slot)
-            covered += table[CHUNK]
+            covered += int32(table[SIZES], slot)
     return count
 
 
 @helper
 def _note_needs(table: Any, reference: Any, target: Any, needs: Any, count: Any) -> Any:
     """Note which frames an observation needs and where they go, ordered by chunk and offset; return how many."""
-    depth, nbytes, chunk = table[DEPTH], table[PIXELS] * table[GROUP], table[CHUNK]
+    depth, nbytes, room = table[DEPTH], table[PIXELS] * table[GROUP], table[ROOM]
     newest = int32(table[NEWEST], reference)
     if newest == U(0):
         fill_zero(target, depth * nbytes)
@@ -79,11 +86,11 @@ def _note_needs(table: Any, reference: Any, target: Any, needs: Any, count: Any)
         if back == U(ZERO):
             fill_zero(target + U(index) * nbytes, nbytes)
             continue
-        slot, offset = (newest - U(1)) // chunk, (newest - U(1)) % chunk
+        slot, offset = (newest - U(1)) // room, (newest - U(1)) % room
         while back > offset:
             slot = int32(table[PREVIOUS], slot)
-            offset += chunk
-        key = slot * chunk + offset - back
+            offset += int32(table[SIZES], slot)
+        key = slot * room + offset - back
         place = count
         while place and int64(needs, (place - U(1)) * U(2)) > key:
             copy(needs + place * U(16), needs + (place - U(1)) * U(16), U(16))
@@ -99,45 +106,39 @@ def _supply(
     table: Any, stream: Any, needs: Any, count: Any, frame: Any, addresses: Any, lengths: Any, bases: Any
 ) -> Any:
     """Write every frame that is needed to where it is needed; return the place of a damaged chunk, or -1."""
-    nbytes, chunk = table[PIXELS] * table[GROUP], table[CHUNK]
-    width = U(2) if nbytes <= U(1 << 17) else U(4)
-    staged = table[STAGED] + stream * (chunk + table[DEPTH] + table[DEPTH]) * nbytes
+    nbytes, room, width = table[PIXELS] * table[GROUP], table[ROOM], table[WIDTH]
     need = U(0)
     while need < count:
-        slot = int64(needs, need * U(2)) // chunk
-        first = slot * chunk
-        is_open = False
-        for number in range(U(2)):
-            if slot == int32(table[OPEN], stream * U(2) + U(number)):
-                is_open = True
-                while need < count and int64(needs, need * U(2)) - first < chunk:
-                    offset = int64(needs, need * U(2)) - first + U(number) * chunk
-                    copy(int64(needs, need * U(2) + U(1)), staged + offset * nbytes, nbytes)
-                    need += U(1)
-        if is_open:
-            continue
-        place = int32(table[PLACE], slot)
-        counts, length = addresses[place], U(lengths[place])
-        steps = counts + chunk * width
-        if length < chunk * width + PADDING:
-            return S(place)
-        limit = counts + length - PADDING
-        content = steps
-        for offset in range(chunk):
-            content += load_count(counts + U(offset) * width, width) * U(2)
-        if content > limit:
-            return S(place)
-        copy(frame, bases[place], nbytes)
-        for offset in range(chunk):
-            size = load_count(counts + U(offset) * width, width)
-            content = apply_patch(frame, nbytes, steps, size, content, limit)
+        slot = int64(needs, need * U(2)) // room
+        first, size, place = slot * room, int32(table[SIZES], slot), S(-1)
+        if slot == int32(table[OPEN], stream):
+            counts = table[COUNTS] + stream * room * width
+            steps = table[STEPS] + stream * table[STEPS_NBYTES]
+            content = table[CONTENT] + stream * table[CONTENT_NBYTES]
+            limit = content + int64(table[FILLED], stream * U(2) + U(1))
+            copy(frame, table[BASE] + stream * nbytes, nbytes)
+        else:
+            place = S(int32(table[PLACE], slot))
+            counts, length = addresses[place], U(lengths[place])
+            if length < size * width + PADDING:
+                return place
+            steps, limit = counts + size * width, counts + length - PADDING
+            content = steps
+            for offset in range(size):
+                content += load_count(counts + U(offset) * width, width) * U(2)
+            if content > limit:
+                return place
+            copy(frame, bases[place], nbytes)
+        for offset in range(size):
+            number = load_count(counts + U(offset) * width, width)
+            content = apply_patch(frame, nbytes, steps, number, content, limit)
             if content == U(0):
-                return S(place)
-            steps += size * U(2)
+                return place
+            steps += number * U(2)
             while need < count and int64(needs, need * U(2)) == first + U(offset):
                 copy(int64(needs, need * U(2) + U(1)), frame, nbytes)
                 need += U(1)
-            if need == count or int64(needs, need * U(2)) - first >= chunk:
+            if need == count or int64(needs, need * U(2)) - first >= room:
                 break
     return S(-1)
 

@@ -9,19 +9,31 @@ from numba import types
 
 from sb3_extra_buffers.frames.streams import PATTERNS, ZERO
 from sb3_extra_buffers_codec_rle_numba.jit import helper, kernel
-from sb3_extra_buffers_codec_rle_numba.memory import copy, load, store
-from sb3_extra_buffers_codec_rle_numba.patches import equal, gather_frame, is_blank
+from sb3_extra_buffers_codec_rle_numba.memory import copy, load, store, trailing_zeros
+from sb3_extra_buffers_codec_rle_numba.patches import (
+    apply_patch,
+    equal,
+    gather_frame,
+    is_blank,
+    store_count,
+    write_patch,
+)
 from sb3_extra_buffers_codec_rle_numba.table import (
     BACKS,
     BLANK,
     CELLS_PER_PLANE,
     CHUNK,
+    CONTENT,
+    CONTENT_NBYTES,
+    COUNTS,
     DEPTH,
+    FILLED,
     FREE,
     GROUP,
     LAST,
     LAST_NUMBER,
     LAST_POSITION,
+    LAST_ROW,
     MOST_BACK,
     NEWEST,
     NUMBERS,
@@ -31,15 +43,21 @@ from sb3_extra_buffers_codec_rle_numba.table import (
     PIXELS,
     PREVIOUS,
     REACH,
+    ROOM,
     SCRATCH,
-    STAGED,
-    STAGED_COUNT,
+    SIZES,
+    STEPS,
+    STEPS_NBYTES,
     STREAMS,
+    TAIL,
     TOTAL,
     USERS,
+    WIDTH,
+    Bytes,
     Cells,
     Numbers,
     S,
+    Source,
     Table,
     U,
     byte,
@@ -53,8 +71,8 @@ def _change_users(table: Any, newest: Any, pattern: Any, change: Any) -> None:
     """Add a user to every chunk that an observation reaches into, or take one away."""
     if newest == U(0):
         return
-    slot, offset = (newest - U(1)) // table[CHUNK], (newest - U(1)) % table[CHUNK]
-    covered, reach = offset, byte(table[REACH], pattern)
+    slot, covered = (newest - U(1)) // table[ROOM], (newest - U(1)) % table[ROOM]
+    reach = byte(table[REACH], pattern)
     while True:
         users = S(int32(table[USERS], slot)) + change
         store(table[USERS] + slot * U(4), np.int32(users))
@@ -66,7 +84,7 @@ def _change_users(table: Any, newest: Any, pattern: Any, change: Any) -> None:
         if reach <= covered:
             return
         slot = before
-        covered += table[CHUNK]
+        covered += int32(table[SIZES], slot)
 
 
 @helper
@@ -81,39 +99,78 @@ def _assign(table: Any, reference: Any, newest: Any, pattern: Any) -> None:
 
 @helper
 def _append(table: Any, stream: Any, frame: Any, nbytes: Any, number: Any, position: Any) -> None:
-    """Add a frame to a stream and write its number and position to these addresses."""
-    chunk, depth = table[CHUNK], table[DEPTH]
-    place, total = int64(table[STAGED_COUNT], stream), int64(table[TOTAL], stream)
-    copy(table[STAGED] + (stream * (chunk + depth + depth) + place) * nbytes, frame, nbytes)
-    store(table[STAGED_COUNT] + stream * U(8), place + U(1))
+    """Add a frame to the chunk that its stream is filling; write its number and position to these addresses."""
+    slot, filled, tail = int32(table[OPEN], stream), table[FILLED] + stream * U(16), table[TAIL] + stream * nbytes
+    place, total = int32(table[SIZES], slot), int64(table[TOTAL], stream)
+    steps = table[STEPS] + stream * table[STEPS_NBYTES] + int64(filled, U(0))
+    content = table[CONTENT] + stream * table[CONTENT_NBYTES] + int64(filled, U(1))
+    steps_end, content_end = write_patch(tail, frame, nbytes, steps, content)
+    count = (steps_end - steps) >> U(1)
+    apply_patch(tail, nbytes, steps, count, content, content_end)
+    store_count(table[COUNTS] + (stream * table[ROOM] + place) * table[WIDTH], table[WIDTH], count)
+    store(filled, int64(filled, U(0)) + steps_end - steps)
+    store(filled + U(8), int64(filled, U(1)) + content_end - content)
+    store(table[SIZES] + slot * U(4), np.int32(place + U(1)))
     store(table[TOTAL] + stream * U(8), total + U(1))
-    slot = int32(table[OPEN], stream * U(2) + place // chunk)
     store(number, total)
-    store(position, slot * chunk + place % chunk)
+    store(position, slot * table[ROOM] + place)
 
 
 @helper
-def _find(table: Any, stream: Any, frames: Any, index: Any, nbytes: Any, oldest: Any) -> Any:
+def _last_frame(table: Any, stream: Any, index: Any, nbytes: Any) -> Any:
+    """Where a frame of the stream's last observation is."""
+    first = stream * table[DEPTH]
+    return table[LAST] + (first + int64(table[LAST_ROW], first + index)) * nbytes
+
+
+@helper
+def _is_last(table: Any, stream: Any, frames: Any, nbytes: Any) -> Any:
+    """Whether an observation is the last one again."""
+    depth = table[DEPTH]
+    if S(int64(table[LAST_NUMBER], stream * depth)) < BLANK:
+        return False
+    for index in range(depth):
+        if not equal(frames + U(index) * nbytes, _last_frame(table, stream, U(index), nbytes), nbytes):
+            return False
+    return True
+
+
+@helper
+def _find(table: Any, stream: Any, frame: Any, index: Any, nbytes: Any, oldest: Any) -> Any:
     """Which frame of the stream's last observation this one is; the depth if it is none of them."""
     depth = table[DEPTH]
-    last = table[LAST] + stream * depth * nbytes
-    frame = frames + index * nbytes
     for attempt in range(depth + U(2)):
         # First the one that a shift would bring here, then the one that was here, then any.
         other = index + U(1) if attempt == U(0) else index if attempt == U(1) else U(attempt) - U(2)
         again = attempt > U(1) and (other == index or other == index + U(1))
         if other < depth and not again:
             number = S(int64(table[LAST_NUMBER], stream * depth + other))
-            if number >= oldest and equal(frame, last + other * nbytes, nbytes):
+            if number >= oldest and equal(frame, _last_frame(table, stream, other, nbytes), nbytes):
                 return other
     return depth
+
+
+@helper
+def _keep(table: Any, stream: Any, frames: Any, rows: Any, nbytes: Any) -> None:
+    """Keep the frames of an observation as the last one; most of them are kept already."""
+    depth, used = table[DEPTH], U(0)
+    for index in range(depth):
+        if int64(rows, U(index)) < depth:
+            used |= U(1) << int64(rows, U(index))
+    for index in range(depth):
+        row = int64(rows, U(index))
+        if row == depth:
+            row = trailing_zeros(~used)
+            used |= U(1) << row
+            copy(table[LAST] + (stream * depth + row) * nbytes, frames + U(index) * nbytes, nbytes)
+        store(table[LAST_ROW] + (stream * depth + U(index)) * U(8), row)
 
 
 @helper
 def _pattern(table: Any, numbers: Any, newest: Any) -> Any:
     """The pattern of an observation, a new one if need be; ``PATTERNS`` if there is no room for it."""
     depth, count = table[DEPTH], int64(table[NUMBERS], U(0))
-    backs = table[SCRATCH] + depth * table[PIXELS] * table[GROUP] + U(16) * depth
+    backs = numbers + U(24) * depth
     reach = U(0)
     for index in range(depth):
         number = S(int64(numbers, U(index)))
@@ -133,34 +190,34 @@ def _pattern(table: Any, numbers: Any, newest: Any) -> Any:
 
 
 @helper
-def _write(table: Any, stream: Any, reference: Any, frames: Any) -> None:
-    depth, nbytes = table[DEPTH], table[PIXELS] * table[GROUP]
-    last, own = table[LAST] + stream * depth * nbytes, table[OWN] + stream
-    known_numbers = table[LAST_NUMBER] + stream * depth * U(8)
-    known_positions = table[LAST_POSITION] + stream * depth * U(4)
-    if S(load(known_numbers, U(0))) >= BLANK and equal(frames, last, depth * nbytes):
+def _write(table: Any, stream: Any, reference: Any, frames: Any, scratch: Any) -> None:
+    depth, nbytes, own = table[DEPTH], table[PIXELS] * table[GROUP], table[OWN] + stream
+    if _is_last(table, stream, frames, nbytes):
         _assign(table, reference, int32(table[NEWEST], own), byte(table[PATTERN], own))
         return
-    numbers = table[SCRATCH] + depth * nbytes
-    positions = numbers + U(8) * depth
+    known_numbers = table[LAST_NUMBER] + stream * depth * U(8)
+    known_positions = table[LAST_POSITION] + stream * depth * U(4)
+    numbers, positions, rows = scratch, scratch + U(8) * depth, scratch + U(16) * depth
     oldest = max(S(int64(table[TOTAL], stream)) - S(table[MOST_BACK]) + S(2) * S(depth), S(0))
     newest, where = BLANK, U(0)
     for index in range(depth):
         place = U(index) * U(8)
         frame = frames + U(index) * nbytes
+        store(rows + place, depth)
         if is_blank(frame, nbytes):
             store(numbers + place, BLANK)
             store(positions + place, U(0))
             continue
-        other = _find(table, stream, frames, U(index), nbytes, oldest)
+        other = _find(table, stream, frame, U(index), nbytes, oldest)
         if other < depth:
             store(numbers + place, int64(known_numbers, other))
             store(positions + place, int32(known_positions, other))
+            store(rows + place, int64(table[LAST_ROW], stream * depth + other))
         elif (
             U(index) > U(0) and S(load(numbers + place - U(8), U(0))) != BLANK and equal(frame, frame - nbytes, nbytes)
         ):
-            copy(numbers + place, numbers + place - U(8), U(8))
-            copy(positions + place, positions + place - U(8), U(8))
+            for column in (numbers, positions, rows):
+                copy(column + place, column + place - U(8), U(8))
         else:
             _append(table, stream, frame, nbytes, numbers + place, positions + place)
         if S(load(numbers + place, U(0))) > newest:
@@ -176,29 +233,38 @@ def _write(table: Any, stream: Any, reference: Any, frames: Any) -> None:
             pattern = U(0)
     _assign(table, reference, where, pattern)
     _assign(table, own, where, pattern)
-    copy(last, frames, depth * nbytes)
+    _keep(table, stream, frames, rows, nbytes)
     copy(known_numbers, numbers, depth * U(8))
     for index in range(depth):
         store(known_positions + U(index) * U(4), np.int32(int64(positions, U(index))))
+
+
+@kernel(types.int64(Source, Source, Bytes, Bytes))
+def patch_nbytes(old: Any, new: Any, steps: Any, content: Any) -> Any:
+    """What the patch from one frame to another takes. It is written to room for its steps, and for its content."""
+    begin, content_begin = U(steps.ctypes.data), U(content.ctypes.data)
+    end, content_end = write_patch(U(old.ctypes.data), U(new.ctypes.data), U(len(new)), begin, content_begin)
+    return S(end - begin + content_end - content_begin)
 
 
 @kernel(types.int64(Table, Numbers, Cells, Cells, types.int64))
 def write_rows(table: Any, references: Any, rows: Any, following: Any, begin: Any) -> Any:
     """Take observations apart until one belongs to a stream whose chunk is complete; return its number."""
     depth, pixels, group = table[DEPTH], table[PIXELS], table[GROUP]
-    nbytes, scratch, count = pixels * group, table[SCRATCH], len(references)
+    nbytes, row_nbytes, count = pixels * group, depth * pixels * group, len(references)
+    gathered = table[SCRATCH] + U(25) * depth + U(8)
     for index in range(begin, count + len(following)):
         if index < count:
-            reference, frames = U(references[index]), U(rows.ctypes.data) + U(index) * depth * nbytes
+            reference, frames = U(references[index]), U(rows.ctypes.data) + U(index) * row_nbytes
         else:
             reference = U(references[index - count]) + table[CELLS_PER_PLANE]
-            frames = U(following.ctypes.data) + U(index - count) * depth * nbytes
+            frames = U(following.ctypes.data) + U(index - count) * row_nbytes
         stream = reference % table[STREAMS]
-        if int64(table[STAGED_COUNT], stream) >= table[CHUNK]:
+        if int32(table[SIZES], int32(table[OPEN], stream)) >= table[CHUNK]:
             return S(index)
         if pixels != U(1):
             for number in range(depth):
-                gather_frame(frames, scratch + U(number) * nbytes, U(number), pixels, depth, group)
-            frames = scratch
-        _write(table, stream, reference, frames)
+                gather_frame(frames, gathered + U(number) * nbytes, U(number), pixels, depth, group)
+            frames = gathered
+        _write(table, stream, reference, frames, table[SCRATCH])
     return S(count + len(following))

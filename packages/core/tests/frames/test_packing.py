@@ -1,20 +1,44 @@
 """The bytes of a chunk are frozen: these are written down by hand."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 from sb3_extra_buffers.errors import PayloadError
-from sb3_extra_buffers.frames.packing import Parsed, count_dtype, pack, spread, worst_nbytes
+from sb3_extra_buffers.frames.open_chunks import OpenChunks
+from sb3_extra_buffers.frames.packing import (
+    Parsed,
+    assemble,
+    count_dtype,
+    first_nbytes,
+    patch,
+    spread,
+    worst_nbytes,
+    worst_steps_nbytes,
+)
+
+
+def pack(frames, base):
+    """A chunk, and what its first patch takes."""
+    patches = [patch(old, new) for old, new in zip([base, *frames], frames)]
+    assert all(len(steps) <= worst_steps_nbytes(len(base)) for steps, _ in patches)
+    counts = np.array([len(steps) // 2 for steps, _ in patches], count_dtype(len(base)))
+    steps, content = (np.concatenate([part[number] for part in patches]) for number in (0, 1))
+    return assemble(counts, steps, content), first_nbytes(counts, steps)
 
 
 def unpack(packed, count, base, upto=None):
-    parsed = Parsed([packed], count, np.array([count if upto is None else upto]), len(base))
-    current, frames, begin = base.copy(), [], 0
-    for size in parsed.puts[0].tolist():
-        current[parsed.places[begin : begin + size]] = parsed.values[begin : begin + size]
-        begin += size
-        frames.append(current.copy())
-    return np.array(frames)
+    """The frames of a chunk, taken apart beside another one."""
+    beside, _ = pack(np.array([base + 1, base]), base)
+    parsed = Parsed([beside, packed], np.array([2, count]), np.array([2, count if upto is None else upto]), len(base))
+    current, frames, begin = np.array([base, base]), [], 0
+    for end in parsed.ends.tolist():
+        current.reshape(-1)[parsed.places[begin:end]] = parsed.values[begin:end]
+        begin = end
+        frames.append(current[1].copy())
+    np.testing.assert_array_equal(current[0], base)
+    return np.array(frames[:count])
 
 
 def frame(size, **bytes_):
@@ -98,3 +122,14 @@ def test_ranges_are_spread():
 def test_damage_is_noticed(damaged):
     with pytest.raises(PayloadError, match="its patches reach beyond their frame, or beyond its end"):
         unpack(np.array(damaged, np.uint8), 1, np.zeros(10, np.uint8))
+
+
+def test_open_chunks_take_no_more_along_than_is_written():
+    filling = OpenChunks(3, 20, 50_000)
+    filling.steps[1, :4], filling.content[2, :9] = 5, 7
+    filling.filled[1:] = (4, 0), (0, 9)
+    packed = pickle.dumps(filling)
+    assert len(packed) < 320_000  # the base and the newest frame of three streams
+    twin = pickle.loads(packed)
+    for name, part in vars(filling).items():
+        np.testing.assert_array_equal(getattr(twin, name), part)

@@ -77,8 +77,8 @@ class FrameKernels(Protocol):
         :return: the number of the first that was not written
         """
 
-    def pack(self, frames: Bytes, base: Bytes, /) -> tuple[Bytes, int]:
-        """The bytes of a chunk, as :func:`sb3_extra_buffers.frames.packing.pack` makes them; valid until the next."""
+    def measure(self, old: Bytes, new: Bytes, /) -> int:
+        """How many bytes the patch from one frame to another takes, besides its count."""
 
     def read(
         self, streams: Streams, source: ChunkSource, references: Indices, out: Bytes, following: Bytes | None = None, /

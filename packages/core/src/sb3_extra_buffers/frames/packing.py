@@ -5,6 +5,7 @@ This is the reference, in numpy; compiled kernels make the same bytes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ MAX_GAP = 2
 MAX_STEP = 255
 #: What follows the last byte, so that eight bytes can be read from wherever a segment is.
 PADDING = 7
+_PADDING = np.zeros(PADDING, np.uint8)
 
 
 def count_dtype(frame_nbytes: int) -> np.dtype[Any]:
@@ -27,31 +29,41 @@ def count_dtype(frame_nbytes: int) -> np.dtype[Any]:
     return np.dtype("<u2") if frame_nbytes <= 1 << 17 else np.dtype("<u4")
 
 
+def worst_steps_nbytes(frame_nbytes: int) -> int:
+    """What the steps of a patch take at the most."""
+    return 2 * (frame_nbytes // (2 + MAX_GAP) + frame_nbytes // MAX_STEP + 2)
+
+
 def worst_nbytes(frames: int, frame_nbytes: int) -> int:
     """What a chunk takes if no frame has anything in common with the one before it."""
-    steps = frame_nbytes // (2 + MAX_GAP) + frame_nbytes // MAX_STEP + 2
-    return frames * (count_dtype(frame_nbytes).itemsize + 2 * steps + frame_nbytes) + PADDING
+    return frames * (count_dtype(frame_nbytes).itemsize + worst_steps_nbytes(frame_nbytes) + frame_nbytes) + PADDING
 
 
-def pack(frames: Bytes, base: Bytes) -> tuple[Bytes, int]:
-    """Write frames as patches: the first on ``base``, each other one on the frame before it.
+def assemble(counts: NDArray[Any], steps: Bytes, content: Bytes) -> Bytes:
+    """The bytes of a chunk.
 
-    :param frames: shape ``(n, frame_nbytes)``
-    :param base: shape ``(frame_nbytes,)``
-    :return: the bytes of the chunk, and how many of them the first patch takes
+    :param counts: how many steps each patch has, of :func:`count_dtype`
+    :param steps: those of all patches
+    :param content: what they put
     """
-    patches = [_patch(old, new) for old, new in zip([base, *frames], frames)]
-    counts = np.array([len(steps) for steps, _ in patches], count_dtype(frames.shape[1]))
-    parts = [counts.view(np.uint8), *(steps.reshape(-1) for steps, _ in patches), *(bytes_ for _, bytes_ in patches)]
-    first = patches[0][0].size + patches[0][1].size
-    return np.concatenate([*parts, np.zeros(PADDING, np.uint8)]), first
+    return np.concatenate([counts.view(np.uint8), steps, content, _PADDING])
 
 
-def _patch(old: Bytes, new: Bytes) -> tuple[Bytes, Bytes]:
-    """The steps from one frame to another, shape ``(n, 2)``, and the bytes that they put there."""
+def first_nbytes(counts: NDArray[Any], steps: Bytes) -> int:
+    """How many bytes of a chunk the first patch takes, besides its count."""
+    own = steps[: 2 * int(counts[0])]
+    return len(own) + int(own[1::2].sum())
+
+
+def patch(old: Bytes, new: Bytes) -> tuple[Bytes, Bytes]:
+    """The steps from one frame to another, two bytes each, and the bytes that they put there.
+
+    :param old: a frame
+    :param new: the one that shall be made of it
+    """
     changed = np.flatnonzero(old != new)
     if not len(changed):
-        return np.empty((0, 2), np.uint8), np.empty(0, np.uint8)
+        return np.empty(0, np.uint8), np.empty(0, np.uint8)
     breaks = np.flatnonzero(np.diff(changed) > MAX_GAP + 1)
     begins = changed[np.concatenate([[0], breaks + 1])]
     ends = changed[np.concatenate([breaks, [-1]])] + 1
@@ -68,7 +80,7 @@ def _patch(old: Bytes, new: Bytes) -> tuple[Bytes, Bytes]:
     steps[spread(main + 1, pieces), 1] = MAX_STEP
     long = pieces > 0
     steps[(main + pieces)[long], 1] = (sizes - pieces * MAX_STEP)[long]
-    return steps, bytes_
+    return steps.reshape(-1), bytes_
 
 
 def spread(begins: Indices, sizes: Indices) -> Indices:
@@ -78,48 +90,56 @@ def spread(begins: Indices, sizes: Indices) -> Indices:
 
 
 class Parsed:
-    """Chunks taken apart for many at once: where every byte of every patch goes.
+    """Chunks taken apart, many at once: where every byte of every patch goes.
 
-    :param chunks: the bytes of each chunk, as :func:`pack` made them
+    Patches come frame by frame: those of the first frames of all chunks, then those of the second ones, and so on.
+
+    :param chunks: the bytes of each chunk
     :param frames: how many frames each of them has
     :param upto: how many of these are wanted, from the first
     :param frame_nbytes: size of a frame
     """
 
-    def __init__(self, chunks: list[Bytes], frames: int, upto: NDArray[np.int64], frame_nbytes: int) -> None:
-        dtype = count_dtype(frame_nbytes)
-        table = frames * dtype.itemsize
-        sizes = np.array([len(chunk) for chunk in chunks])
-        if (sizes < table + PADDING).any():
-            raise _damaged(sizes, sizes < table + PADDING)
-        counts = np.array([chunk[:table].view(dtype) for chunk in chunks]).astype(np.int64).reshape(-1, frames)
-        total = counts.sum(axis=1)
+    def __init__(self, chunks: Sequence[Bytes], frames: Indices, upto: Indices, frame_nbytes: int) -> None:
+        dtype, most = count_dtype(frame_nbytes), int(frames.max())
+        sizes, tables = np.array([len(chunk) for chunk in chunks]), frames * dtype.itemsize
+        _check(sizes, sizes < tables + PADDING)
+        counts = np.zeros((len(chunks), most), np.int64)
+        for row, chunk, count, table in zip(counts, chunks, frames.tolist(), tables.tolist()):
+            row[:count] = chunk[:table].view(dtype)
+        # Where the content of each chunk begins: behind the steps of all its frames, also of those not wanted.
+        contents = tables + 2 * counts.sum(axis=1)
+        _check(sizes, contents + PADDING > sizes)
+        counts[np.arange(most) >= upto[:, np.newaxis]] = 0
         data = np.concatenate(chunks)
         origins = np.cumsum(sizes) - sizes
-        wanted = np.arange(frames) < upto[:, np.newaxis]
-        counts = np.where(wanted, counts, 0)
-        if (table + 2 * total + PADDING > sizes).any():
-            raise _damaged(sizes, table + 2 * total + PADDING > sizes)
-        steps = data[spread(origins + table, 2 * counts.sum(axis=1))].reshape(-1, 2).astype(np.int64)
-        owner = np.repeat(np.arange(counts.size), counts.reshape(-1))
-        ways = np.cumsum(steps.sum(axis=1))
-        # Positions count from the beginning of each patch: subtract what came before it.
-        first = np.cumsum(counts.reshape(-1)) - counts.reshape(-1)
-        before = np.concatenate([[0], ways])[first]
-        ends = ways - before[owner]
-        puts = np.bincount(owner, steps[:, 1], counts.size).astype(np.int64).reshape(-1, frames)
-        bad = (puts.sum(axis=1) + table + 2 * total + PADDING > sizes) | np.isin(
-            np.arange(len(chunks)), owner[ends > frame_nbytes] // frames
-        )
-        if bad.any():
-            raise _damaged(sizes, bad)
-        source = spread(origins + table + 2 * total, puts.sum(axis=1))
-        #: For each byte: its place in its frame, in the order of chunks and patches.
-        self.places = spread(ends - steps[:, 1], steps[:, 1])
-        self.values = data[source]
-        #: How many bytes each patch puts, shape ``(chunks, frames)``.
-        self.puts = puts
+        # The steps, chunk by chunk: how far each goes, counted from the beginning of its patch, and what it puts.
+        steps = data[spread(origins + tables, 2 * counts.sum(axis=1))].reshape(-1, 2).astype(np.int64)
+        puts, begins = steps[:, 1], np.cumsum(counts) - counts.reshape(-1)
+        ways, owners = np.cumsum(steps.sum(axis=1)), np.repeat(np.arange(counts.size), counts.reshape(-1))
+        ends = ways - np.concatenate([[0], ways])[begins][owners]
+        put = np.cumsum(puts)
+        totals = np.concatenate([[0], put])[np.append(begins, len(steps))].reshape(-1)
+        self._check_ends(sizes, contents, ends > frame_nbytes, owners // most, totals[::most])
+        # The same frame by frame: steps are few, so these are put in order and not the bytes.
+        order = spread(begins.reshape(counts.shape).T.reshape(-1), counts.T.reshape(-1))
+        sources = put - puts + (origins + contents - totals[:-1:most])[owners // most]
+        puts = puts[order]
+        owned = np.arange(len(chunks))[owners // most] * frame_nbytes
+        #: For each byte: its place among all frames, one per chunk.
+        self.places = spread((owned + ends)[order] - puts, puts)
+        self.values = data[spread(sources[order], puts)]
+        #: Where the bytes of each frame end.
+        self.ends = np.cumsum(np.diff(totals).reshape(counts.shape).sum(axis=0))
+
+    @staticmethod
+    def _check_ends(sizes: Indices, contents: Indices, beyond: Any, owners: Indices, totals: Indices) -> None:
+        bad = contents + np.diff(totals) + PADDING > sizes
+        bad[owners[beyond]] = True
+        _check(sizes, bad)
 
 
-def _damaged(sizes: NDArray[Any], bad: NDArray[np.bool_]) -> PayloadError:
-    return PayloadError("frames", int(sizes[bad.argmax()]), "its patches reach beyond their frame, or beyond its end")
+def _check(sizes: NDArray[Any], bad: NDArray[np.bool_]) -> None:
+    if bad.any():
+        problem = "its patches reach beyond their frame, or beyond its end"
+        raise PayloadError("frames", int(sizes[bad.argmax()]), problem)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.frames.geometry import FrameGeometry
+from sb3_extra_buffers.frames.open_chunks import OpenChunks
 
 # What follows is part of the contract of kernels: compiled ones have it built in. To change it takes a new protocol.
 
@@ -25,15 +26,15 @@ class Streams:
     """The frames of each environment in the order in which they came, cut into chunks.
 
     An observation is a reference: the position of its newest frame, and a *pattern* that says for each of its frames
-    how many frames further back it is. A position is ``slot * chunk + offset``; the slot stands for a chunk, and
+    how many frames further back it is. A position is ``slot * room + offset``; the slot stands for a chunk, and
     ``previous`` leads to the chunk before it. A chunk lives as long as a reference reaches into it.
 
-    The newest frames of each stream are here, uncompressed, until their chunk is complete. So is the last observation:
-    what comes is compared with it, frame by frame, and only what is found nowhere is new. It has a reference of its own
-    behind those of the observations, because the one that it was written to may be overwritten first.
+    The chunk that a stream is filling is here until it is complete. So is the last observation: what comes is compared
+    with it, frame by frame, and only what is found nowhere is new. It has a reference of its own behind those of the
+    observations, because the one that it was written to may be overwritten first.
 
     :param geometry: how frames lie in an observation
-    :param chunk: frames in a chunk, at least two observations' worth
+    :param chunk: frames of a complete chunk, at least two observations' worth; its last observation may add more
     :param streams: how many there are; observation ``i`` belongs to stream ``i % streams``
     :param cells: how many observations a plane can have; those of the next plane are numbered on
     :param slots: how many chunks there can be at one time
@@ -45,6 +46,8 @@ class Streams:
     ) -> None:
         self.geometry = geometry
         self.chunk = chunk
+        #: How many frames a chunk can have: an observation that finds no pattern is stored twice.
+        self.room = chunk - 1 + 2 * geometry.depth
         #: How many observations a plane has.
         self.cells = cells
         self.planes = planes
@@ -60,18 +63,20 @@ class Streams:
         #: How far back a pattern reaches at the most.
         self.reach = np.zeros(PATTERNS, np.uint8)
         self.reach[0] = depth - 1
-        #: The last observation of each stream: its frames, their numbers in the stream, their positions.
+        #: The last observation of each stream: its frames in any order; for each place which of these it is (equal ones
+        #: may be the same), its number in the stream, and its position.
         self.last = np.zeros((streams, depth, frame_nbytes), np.uint8)
+        self.last_row = np.zeros((streams, depth), np.int64)
         self.last_number = np.full((streams, depth), NONE, np.int64)
         self.last_position = np.zeros((streams, depth), np.int32)
-        #: Frames whose chunk is not complete, and room for one more observation that must be stored a second time.
-        self.staged = np.zeros((streams, chunk + 2 * depth, frame_nbytes), np.uint8)
-        self.staged_count = np.zeros(streams, np.int64)
         #: How many frames each stream has had.
         self.total = np.zeros(streams, np.int64)
-        #: The slots of the chunk that is being filled, and of the one after it.
-        self.open = np.zeros((streams, 2), np.int32)
+        #: The chunk that is being filled: its slot, its patches.
+        self.open = np.zeros(streams, np.int32)
+        self.filling = OpenChunks(streams, self.room, frame_nbytes)
         self.previous = np.zeros(slots, np.int32)
+        #: How many frames a chunk has.
+        self.sizes = np.zeros(slots, np.int32)
         #: How many observations reach into a chunk; the open ones count once more.
         self.users = np.zeros(slots, np.int32)
         #: Slots that were used and are not any more, as a stack.
@@ -79,8 +84,7 @@ class Streams:
         #: How many patterns there are, free slots, slots that were ever used.
         self.numbers = np.array([1, 0, 0], np.int64)
         for stream in range(streams):
-            self.open[stream] = self.take(), self.take()
-            self.previous[self.open[stream, 1]] = self.open[stream, 0]
+            self.open[stream] = self.take()
 
     @property
     def streams(self) -> int:
@@ -100,11 +104,11 @@ class Streams:
 
     @property
     def nbytes(self) -> int:
-        """Memory that is in use for all of this."""
+        """Memory that is in use for all of this, besides patches."""
         used = int(self.numbers[2])
-        per_slot = sum(array.itemsize for array in (self.previous, self.users, self.free))
-        fixed = (self.newest, self.pattern, self.last, self.last_number, self.last_position, self.staged)
-        return used * per_slot + sum(array.nbytes for array in fixed)
+        per_slot = sum(array.itemsize for array in (self.previous, self.sizes, self.users, self.free))
+        fixed = (self.newest, self.pattern, self.last, self.last_row, self.last_number, self.last_position)
+        return used * per_slot + sum(array.nbytes for array in fixed) + self.filling.nbytes
 
     def take(self) -> int:
         """A slot for a new chunk, in use from now on. There must be one."""
@@ -116,18 +120,30 @@ class Streams:
             self.numbers[2] += 1
             slot = int(used)
         self.users[slot] = 1
+        self.sizes[slot] = 0
         return slot
 
+    def complete(self) -> list[int]:
+        """The streams whose chunk is complete."""
+        return np.flatnonzero(self.sizes[self.open] >= self.chunk).tolist()
+
     def advance(self, stream: int) -> int:
-        """Leave a complete chunk behind and open another one. Returns the slot of the one that is complete."""
-        complete, following = self.open[stream].tolist()
-        kept = int(self.staged_count[stream]) - self.chunk
-        self.staged[stream, :kept] = self.staged[stream, self.chunk : self.chunk + kept].copy()
-        self.staged_count[stream] = kept
-        self.open[stream] = following, self.take()
-        self.previous[self.open[stream, 1]] = following
+        """Leave a complete chunk behind and open another one. Returns its slot."""
+        complete, following = int(self.open[stream]), self.take()
+        self.open[stream] = following
+        self.previous[following] = complete
         self.leave(complete)
-        return int(complete)
+        return following
+
+    def clear(self) -> None:
+        """Forget all observations. Memory is kept for what comes; that which was never used stays untouched."""
+        self.newest[np.flatnonzero(self.newest)] = 0
+        self.users[: self.numbers[2]] = 0
+        self.total[:] = 0
+        self.numbers[:] = 1, 0, 0
+        for stream in range(self.streams):
+            self.forget_last(stream)
+            self.open[stream] = self.take()
 
     def forget_last(self, stream: int) -> None:
         """Let the next observation of a stream be compared with nothing."""
@@ -145,7 +161,7 @@ class Streams:
         found: set[int] = set()
         for _, slots in self.walk(references):
             found.update(slots.tolist())
-        return sorted(found.difference(self.open.reshape(-1).tolist()))
+        return sorted(found.difference(self.open.tolist()))
 
     def reaching(self, chunks: NDArray[np.bool_]) -> NDArray[np.int64]:
         """All observations that reach into any of these chunks.
@@ -162,10 +178,10 @@ class Streams:
         """Observations with the slot of their newest frame, then those that reach further with the one before, …"""
         references = references[self.newest[references] > 0]
         positions = self.newest[references].astype(np.int64) - 1
-        slots, further = positions // self.chunk, self.reach[self.pattern[references]].astype(np.int64)
-        further -= positions % self.chunk
+        slots, offsets = np.divmod(positions, self.room)
+        further = self.reach[self.pattern[references]] - offsets
         while len(references):
             yield references, slots
             more = further > 0
-            references, further = references[more], further[more] - self.chunk
-            slots = self.previous[slots[more]].astype(np.int64)
+            references, slots = references[more], self.previous[slots[more]].astype(np.int64)
+            further = further[more] - self.sizes[slots]

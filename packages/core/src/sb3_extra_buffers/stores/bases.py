@@ -21,8 +21,9 @@ class Bases:
     though: a frame that is kept as it is, outside of all chunks, serves many of them. Where nothing stays alike, the
     first frame is a patch on nothing, which is the frame itself.
 
-    Whether a frame is worth keeping is found out, not assumed: it must make the first frame of the following chunk
-    half as large. It is given up when what it costs, beyond what it cost at its best, has added up to a frame.
+    Whether a frame is worth keeping is found out, not assumed: when a chunk is complete, its newest frame must be half
+    as large as a patch on that of the chunk before it. It is given up when what it costs, beyond what it cost at its
+    best, has added up to a frame.
 
     :param kernels: to measure patches with
     :param streams: how many streams there are; each has a base of its own
@@ -51,42 +52,35 @@ class Bases:
         candidates = sum(frame is not None for frame in self._candidate)
         return (sum(frame is not None for frame in self._frames) + candidates) * self._nbytes
 
-    def choose(self, stream: int, frame: Bytes) -> int:
-        """The number of the base for a chunk that begins with this frame."""
-        if self._current[stream] == _ZERO:
-            self._consider(stream, frame)
-        return self._current[stream]
-
-    def frame(self, number: int) -> Bytes:
-        """A base."""
-        frame = self._frames[number]
-        assert frame is not None
-        return frame
-
-    def assign(self, stream: int, slot: int, number: int, first: Bytes, first_nbytes: int) -> None:
-        """Note that the chunk in a slot has this base, and what its first patch costs.
-
-        :param stream: whose chunk it is
-        :param slot: where it is, now instead of another one
-        :param number: of the base
-        :param first: the first frame of the chunk
-        :param first_nbytes: what it takes as a patch
-        """
+    def open(self, stream: int, slot: int) -> Bytes:
+        """The base for a chunk that begins in a slot, now instead of another one."""
+        number = self._current[stream]
         self._users[number] += 1
         self._leave(int(self._of_slot[slot]))
         self._of_slot[slot] = number
+        return self._frame(number)
+
+    def learn(self, stream: int, newest: Bytes, first_nbytes: int) -> None:
+        """Choose the base of the chunks to come.
+
+        :param stream: whose chunk was completed
+        :param newest: the newest frame of the chunk
+        :param first_nbytes: what its first frame took as a patch
+        """
+        number = self._current[stream]
         if number == _ZERO:
+            self._consider(stream, newest)
             return
         self._best[stream] = min(self._best[stream], first_nbytes)
         self._rent[stream] += first_nbytes - self._best[stream]
         if self._rent[stream] > self._nbytes or 2 * first_nbytes > self._nbytes:
             self._current[stream] = _ZERO
             self._leave(number)
-            self._candidate[stream] = first.copy()
+            self._candidate[stream] = newest.copy()
 
     def of(self, slots: Sequence[int]) -> list[Bytes]:
         """The bases of the chunks in these slots."""
-        return [self.frame(number) for number in self._of_slot[np.asarray(slots)].tolist()]
+        return [self._frame(number) for number in self._of_slot[np.asarray(slots)].tolist()]
 
     def addresses_of(self, slots: Indices) -> NDArray[np.uint64]:
         """Where these bases are in memory."""
@@ -105,12 +99,17 @@ class Bases:
         candidate = self._candidate[stream]
         self._candidate[stream] = None
         if candidate is not None:
-            alone, patch = (self._kernels.pack(frame[np.newaxis], base)[1] for base in (self.frame(_ZERO), candidate))
+            alone, patch = (self._kernels.measure(base, frame) for base in (self._frame(_ZERO), candidate))
             if 2 * patch < alone:
                 self._current[stream] = self._keep(candidate)
                 self._best[stream], self._rent[stream] = patch, 0
                 return
         self._candidate[stream] = frame.copy()
+
+    def _frame(self, number: int) -> Bytes:
+        frame = self._frames[number]
+        assert frame is not None
+        return frame
 
     def _keep(self, frame: Bytes) -> int:
         if self._unused:

@@ -26,7 +26,7 @@ class ChunkStore:
     A codec is bound to cells of one size, and chunks have all sizes. So they are padded with zeros to a power of two,
     which costs a few bytes each; what comes out no smaller than the chunk itself is dropped for it.
 
-    :param kernels: to pack with
+    :param kernels: to choose bases with
     :param codec: compresses every chunk; ``None`` only those that patches do not make small
     :param fallback: compresses the others; ``None`` does not
     :param heap: where payloads live; several stores may share it
@@ -55,7 +55,6 @@ class ChunkStore:
         threads: int | None = None,
     ) -> None:
         self.bases = Bases(kernels, streams, slots, frame_nbytes)
-        self._kernels = kernels
         self._codec = codec
         self._fallback = fallback
         self._heap = heap
@@ -77,22 +76,19 @@ class ChunkStore:
         """Bytes of memory for keeping track."""
         return self.bases.nbytes
 
-    def put(self, slot: int, stream: int, frames: Bytes) -> None:
+    def put(self, slot: int, packed: Bytes, raw_nbytes: int) -> None:
         """Store a chunk. If the heap has no room for it, all chunks are what they were.
 
         :param slot: where
-        :param stream: whose frames these are
-        :param frames: shape ``(n, frame_nbytes)``
+        :param packed: its bytes
+        :param raw_nbytes: what its frames take as they are
         """
-        number = self.bases.choose(stream, frames[0])
-        packed, first_nbytes = self._kernels.pack(frames, self.bases.frame(number))
-        payload, exponent = self._compressed(packed, frames.nbytes)
+        payload, exponent = self._compressed(packed, raw_nbytes)
         room = self._heap.reserve(np.array([self._first + slot]), len(payload))
         room[:] = np.frombuffer(payload, np.uint8)
         self._heap.commit(np.array([len(payload)]))
         self._padded[slot] = exponent
         self._addresses[slot] = 0
-        self.bases.assign(stream, slot, number, frames[0], first_nbytes)
 
     def load(self, slots: Sequence[int], /) -> Chunks:
         numbers = np.asarray(slots)

@@ -43,11 +43,12 @@ class FrameStore:
         self._evicted = 0
         #: Chunks that were too large for the heap.
         self.dropped = 0
+        self._begin()
 
     @property
     def overhead(self) -> int:
-        """Bytes of memory besides payloads and the frames that wait."""
-        return self._streams.nbytes - self._waiting_nbytes() + self._chunks.overhead
+        """Bytes of memory besides patches."""
+        return self._streams.nbytes + self._chunks.overhead
 
     def write(self, plane: int, cells: Indices, rows: Bytes) -> None:
         """Give observations of one plane new content."""
@@ -95,10 +96,10 @@ class FrameStore:
         self._kernels.read(self._streams, self._chunks, np.ascontiguousarray(cells), out, next_out)
 
     def stored_nbytes(self) -> int:
-        """How many bytes all frames take: those in chunks, and those that wait for theirs to be complete."""
+        """How many bytes all frames take: those of complete chunks, and the others."""
         streams = self._streams
         used = np.flatnonzero(streams.users[: int(streams.numbers[2])])
-        return self._chunks.stored_nbytes(used) + self._waiting_nbytes()
+        return self._chunks.stored_nbytes(used) + streams.filling.packed_nbytes
 
     def lost(self) -> NDArray[np.bool_] | None:
         """For each observation, plane by plane, whether the heap has dropped frames of it; ``None`` if it never did."""
@@ -112,34 +113,42 @@ class FrameStore:
 
     def clear(self) -> None:
         """Forget everything."""
-        streams = self._streams
         self._chunks.clear()
         self._lost, self._evicted, self.dropped = None, 0, 0
-        self._streams = Streams(
-            streams.geometry, streams.chunk, streams.streams, streams.cells, streams.slots, streams.planes
-        )
+        self._streams.clear()
+        self._begin()
 
-    def _waiting_nbytes(self) -> int:
-        return int(self._streams.staged_count.sum()) * self._streams.geometry.frame_nbytes
+    def _begin(self) -> None:
+        """Give the first chunk of every stream its base."""
+        for stream, slot in enumerate(self._streams.open.tolist()):
+            self._streams.filling.begin(stream, self._chunks.bases.open(stream, slot))
 
     def _close_complete(self) -> None:
         """Store every chunk that is complete."""
         if not self._is_gathering:
             self._gather()
         streams = self._streams
-        for stream in np.flatnonzero(streams.staged_count >= streams.chunk).tolist():
-            slot = int(streams.open[stream, 0])
+        for stream in streams.complete():
+            slot = int(streams.open[stream])
             if streams.users[slot] > 1:  # by observations that are still there, not only by being open
+                size = int(streams.sizes[slot])
+                packed = streams.filling.packed(stream, size)
                 try:
-                    self._chunks.put(slot, stream, streams.staged[stream, : streams.chunk])
+                    self._chunks.put(slot, packed, size * streams.geometry.frame_nbytes)
                 except HeapFullError as error:
                     if error.capacity:  # it will never fit: dropped, as what is oldest is, so that others can follow
                         self._lose(np.array([slot]))
                         self.dropped += 1
-                        streams.advance(stream)
+                        self._advance(stream)
                     raise
-            streams.advance(stream)
+            self._advance(stream)
         self._note_evictions()
+
+    def _advance(self, stream: int) -> None:
+        """Let a stream begin another chunk."""
+        filling, bases = self._streams.filling, self._chunks.bases
+        bases.learn(stream, filling.tail[stream], filling.first_nbytes(stream))
+        filling.begin(stream, bases.open(stream, self._streams.advance(stream)))
 
     def _note_evictions(self) -> None:
         """Find out what was lost since the last time, and keep new observations from referring to it."""
@@ -192,7 +201,7 @@ class FrameStore:
         """For each slot, whether its chunk has few users; so few in all that their frames fit into what is free."""
         streams = self._streams
         own = np.arange(len(streams.newest) - streams.streams, len(streams.newest))
-        used = np.setdiff1d(np.flatnonzero(streams.users), [*streams.open.reshape(-1), *streams.reached(own)])
+        used = np.setdiff1d(np.flatnonzero(streams.users), [*streams.open, *streams.reached(own)])
         used = used[self._chunks.holds(used)]
         used = used[np.argsort(streams.users[used], kind="stable")]
         frames = np.cumsum(streams.users[used]) * streams.geometry.depth

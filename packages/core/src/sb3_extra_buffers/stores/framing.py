@@ -81,7 +81,7 @@ class FrameDemand:
 
     def complete(self) -> FrameDemand:
         """The same with all parameters of the codec. One that is not installed is refused before anything is stored."""
-        if max(self.slots * self._chunk(one) for one in self.geometries) >= 2**31:
+        if any(self.slots * (self._chunk(one) + 2 * one.depth) >= 2**31 for one in self.geometries):
             hint = "Use layout='cells', or several buffers."
             raise ParameterError(self.label, "buffer_size", self.cells, "frames are counted in 31 bits", hint)
         if self.codec is None:

@@ -48,16 +48,16 @@ class Shelf:
     packed: dict[int, Bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._base = np.zeros(self.frame_nbytes, np.uint8)
+        self.base = np.zeros(self.frame_nbytes, np.uint8)
 
     def load(self, slots: Sequence[int], /) -> Chunks:
-        return Chunks([self.packed[slot] for slot in slots], [self._base] * len(slots))
+        return Chunks([self.packed[slot] for slot in slots], [self.base] * len(slots))
 
     def place(self, slots: Indices, /) -> Places:
         packed = [self.packed[slot] for slot in slots.tolist()]
         addresses = np.array([chunk.ctypes.data for chunk in packed], np.uint64)
         lengths = np.array([len(chunk) for chunk in packed], np.int64)
-        return Places(addresses, lengths, np.full(len(packed), self._base.ctypes.data, np.uint64))
+        return Places(addresses, lengths, np.full(len(packed), self.base.ctypes.data, np.uint64))
 
 
 class Workbench:
@@ -83,10 +83,11 @@ class Workbench:
         """Write observations, and what follows them to the second plane."""
         done, count = 0, len(rows) if following is None else 2 * len(rows)
         while (done := self.kernels.write(self.streams, cells, rows, done, following)) < count:
-            for stream in np.flatnonzero(self.streams.staged_count >= self.streams.chunk).tolist():
-                frames_of_chunk = self.streams.staged[stream, : self.streams.chunk]
-                packed, _ = self.kernels.pack(frames_of_chunk, np.zeros(self.shelf.frame_nbytes, np.uint8))
-                self.shelf.packed[self.streams.advance(stream)] = packed.copy()
+            for stream in self.streams.complete():
+                slot, filling = int(self.streams.open[stream]), self.streams.filling
+                self.shelf.packed[slot] = filling.packed(stream, int(self.streams.sizes[slot]))
+                filling.begin(stream, self.shelf.base)
+                self.streams.advance(stream)
 
     def read(self, references: Indices) -> Bytes:
         """Read observations."""

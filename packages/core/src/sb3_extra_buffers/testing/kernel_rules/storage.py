@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from sb3_extra_buffers import frames
+from sb3_extra_buffers.frames import FrameGeometry
 from sb3_extra_buffers.testing.kernel_subject import GEOMETRIES, KERNEL_RULES, KernelSubject, Workbench, play
 from sb3_extra_buffers.testing.rule import expect
 
@@ -16,12 +17,13 @@ _NUMBERS = (
     "backs",
     "reach",
     "last",
+    "last_row",
     "last_number",
     "last_position",
-    "staged_count",
     "total",
     "open",
     "previous",
+    "sizes",
     "users",
     "free",
     "numbers",
@@ -91,9 +93,16 @@ def same_bytes(subject: KernelSubject) -> None:
                 changed = rng.random(nbytes) < share
                 content[index] = np.where(changed, rng.integers(0, 256, nbytes), content[index - 1])
                 content[index, : int(rng.integers(0, nbytes + 1)) if index % 3 == 0 else 0] = index
-            ours, theirs = kernels.pack(content, base), reference.pack(content, base)
-            expect(bytes(ours[0]) == bytes(theirs[0]), f"{nbytes} bytes of which {share} change: other bytes")
-            expect(ours[1] == theirs[1], f"the first patch takes {theirs[1]} bytes, not {ours[1]}")
+            geometry, what = FrameGeometry(1, 1, nbytes), f"{nbytes} bytes of which {share} change"
+            ours, theirs = (Workbench(part, geometry, 9, 1) for part in (kernels, reference))
+            for bench in (ours, theirs):
+                bench.streams.filling.begin(0, base)
+                bench.write(np.arange(9), content)
+            sizes = [int(bench.streams.sizes[bench.streams.open[0]]) for bench in (ours, theirs)]
+            packed = [bench.streams.filling.packed(0, size) for bench, size in zip((ours, theirs), sizes)]
+            expect(bytes(packed[0]) == bytes(packed[1]), f"{what}: other bytes")
+            measured = [part.measure(base, content[1]) for part in (kernels, reference)]
+            expect(measured[0] == measured[1], f"{what}: a patch takes {measured[1]} bytes, not {measured[0]}")
 
 
 @KERNEL_RULES.rule("inside", "Reading writes all of the rows that were asked for and nothing beside them.")

@@ -1,0 +1,72 @@
+"""``OpenChunks``: the chunk that each stream is filling, packed as its frames come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.frames.packing import PADDING, assemble, count_dtype, first_nbytes, worst_steps_nbytes
+from sb3_extra_buffers.views import Bytes
+
+
+class OpenChunks:
+    """Patches that are still being written: the parts of a chunk side by side, because each of them grows.
+
+    There is room for the worst case; what is never written to is never touched, and takes no memory.
+
+    :param streams: how many there are
+    :param frames: how many frames a chunk can have
+    :param frame_nbytes: size of a frame
+    """
+
+    def __init__(self, streams: int, frames: int, frame_nbytes: int) -> None:
+        #: How many steps each patch has.
+        self.counts: NDArray[Any] = np.zeros((streams, frames), count_dtype(frame_nbytes))
+        self.steps = np.zeros((streams, frames * worst_steps_nbytes(frame_nbytes)), np.uint8)
+        self.content = np.zeros((streams, frames * frame_nbytes + PADDING), np.uint8)
+        #: How many bytes of the steps are written, and of the content.
+        self.filled = np.zeros((streams, 2), np.int64)
+        #: What the first patch is made on.
+        self.base = np.zeros((streams, frame_nbytes), np.uint8)
+        #: What the next patch will be made on: the newest frame, or the base.
+        self.tail = np.zeros((streams, frame_nbytes), np.uint8)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory besides patches."""
+        return self.counts.nbytes + self.filled.nbytes + self.base.nbytes + self.tail.nbytes
+
+    @property
+    def packed_nbytes(self) -> int:
+        """What all patches take."""
+        return int(self.filled.sum())
+
+    def begin(self, stream: int, base: Bytes) -> None:
+        """Forget a chunk and begin another one."""
+        self.filled[stream] = 0
+        self.base[stream] = self.tail[stream] = base
+
+    def packed(self, stream: int, frames: int) -> Bytes:
+        """The bytes of a chunk that has so many frames."""
+        steps, content = self.filled[stream].tolist()
+        return assemble(self.counts[stream, :frames], self.steps[stream, :steps], self.content[stream, :content])
+
+    def first_nbytes(self, stream: int) -> int:
+        """What the first patch takes. There must be one."""
+        return first_nbytes(self.counts[stream], self.steps[stream])
+
+    def __getstate__(self) -> dict[str, Any]:
+        steps, content = self.filled.max(axis=0).tolist()
+        shapes = self.steps.shape, self.content.shape
+        written = {"steps": self.steps[:, :steps].copy(), "content": self.content[:, :content].copy()}
+        return {**self.__dict__, **written, "shapes": shapes}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        shapes = state.pop("shapes")
+        self.__dict__.update(state)
+        for name, shape in zip(("steps", "content"), shapes):
+            whole = np.zeros(shape, np.uint8)
+            whole[:, : state[name].shape[1]] = state[name]
+            setattr(self, name, whole)
