@@ -12,7 +12,7 @@ from sb3_extra_buffers.errors import PayloadError
 from sb3_extra_buffers.frames import ChunkSource, KernelsPlugin, Streams, create, hookimpl
 from sb3_extra_buffers.frames.packing import worst_steps_nbytes
 from sb3_extra_buffers.frames.streams import MAX_BACK
-from sb3_extra_buffers.views import Bytes, Indices
+from sb3_extra_buffers.views import Bytes, Indices, untouched
 from sb3_extra_buffers_codec_rle_numba.read_kernels import plan_read, read_rows
 from sb3_extra_buffers_codec_rle_numba.write_kernels import patch_nbytes, write_rows
 
@@ -25,10 +25,10 @@ class _Workspace:
 
     def __init__(self, streams: Streams) -> None:
         geometry, slots = streams.geometry, streams.slots
-        self.mark = np.zeros(slots, np.uint32)
+        self.mark = untouched(slots, np.uint32)
         self.stamp = 0
         #: The place of a chunk among those that a batch needs, by slot.
-        self.place = np.zeros(slots, np.uint32)
+        self.place = untouched(slots, np.uint32)
         #: How many chunks an observation can reach into.
         self.most_chunks = MAX_BACK // streams.chunk + 2
         scattered = 0 if geometry.pixels == 1 else 2 * geometry.row_nbytes

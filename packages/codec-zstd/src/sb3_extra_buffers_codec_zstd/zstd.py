@@ -13,11 +13,27 @@ from sb3_extra_buffers.views import Bytes, ByteSource, Indices
 _MIN_WINDOW = 1 << 10
 
 
+class _Compressors(threading.local):
+    """One compressor per thread and kind of frame, for all codecs: its tables take up to a megabyte."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, bool], zstandard.ZstdCompressor] = {}
+
+    def get(self, level: int, checksum: bool) -> zstandard.ZstdCompressor:
+        if (level, checksum) not in self._known:
+            compressor = zstandard.ZstdCompressor(level, write_checksum=checksum, write_content_size=True)
+            self._known[level, checksum] = compressor
+        return self._known[level, checksum]
+
+
+_COMPRESSORS = _Compressors()
+
+
 class _Contexts(threading.local):
     """One compressor and one decompressor per thread: building them costs as much as using them once."""
 
     def __init__(self, level: int, checksum: bool, cell_nbytes: int) -> None:
-        self.compress = zstandard.ZstdCompressor(level, write_checksum=checksum, write_content_size=True).compress
+        self.compress = _COMPRESSORS.get(level, checksum).compress
         # No frame of ours has a larger window than its cell; a damaged header must not make the library allocate one.
         self.decompressor = zstandard.ZstdDecompressor(max_window_size=max(_MIN_WINDOW, 2 * cell_nbytes))
 

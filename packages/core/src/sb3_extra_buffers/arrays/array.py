@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from sb3_extra_buffers.arrays.casting import as_shape, broadcast, fit, narrow, storable
 from sb3_extra_buffers.arrays.indexing import has_arrays, last_of_each, picks_whole_cells
+from sb3_extra_buffers.arrays.numbers import CellNumbers
 from sb3_extra_buffers.arrays.recycling import BatchMemory
 from sb3_extra_buffers.codecs import CellSpec, CodecLike
 from sb3_extra_buffers.errors import HeapStateError, ObservationError, ParameterError
@@ -66,14 +67,14 @@ class CompressedArray:
             request = parse_request(compression_method, compression_kwargs, decompression_kwargs)
             demand = Demand("CompressedArray", CellSpec(stored, size), (count,), request)
             ((store,),), _ = build_stores([demand], Place(heap, dict(heap_kwargs or {}), threads))
-        self._place(store if size else None, np.arange(count).reshape(leading), item, np.dtype(dtype), stored)
+        self._place(store if size else None, CellNumbers(leading), item, np.dtype(dtype), stored)
         self._is_alone = True
 
     @classmethod
     def over(
         cls,
         store: Store | None,
-        cells: Indices,
+        cells: Indices | CellNumbers,
         item: tuple[int, ...],
         dtype: DTypeLike,
         stored: DTypeLike | None = None,
@@ -93,7 +94,7 @@ class CompressedArray:
     def _place(
         self,
         store: Store | None,
-        cells: Indices,
+        cells: Indices | CellNumbers,
         item: tuple[int, ...],
         dtype: np.dtype[Any],
         stored: np.dtype[Any],
@@ -173,7 +174,7 @@ class CompressedArray:
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
             raise ValueError("CompressedArray: an array without a copy does not exist, the cells are compressed.")
-        array = self._read(self._cells)
+        array = self._read(np.asarray(self._cells))
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def __repr__(self) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers.arrays import CompressedArray
 from sb3_extra_buffers.arrays.array import as_rows, read_both
+from sb3_extra_buffers.arrays.numbers import CellNumbers
 from sb3_extra_buffers.codecs import CellSpec
 from sb3_extra_buffers.compressed.options import FRAMES, StorageOptions
 from sb3_extra_buffers.compressed.spaces import NO_KEY, parts_of, shape_of
@@ -69,7 +70,7 @@ class ObservationStorage:
         parts = parts_of(space)
         keys = None if NO_KEY in parts else tuple(parts)
         options.check(owner, keys)
-        self._cells = np.arange(rows * n_envs).reshape(rows, n_envs)
+        self._cells = CellNumbers((rows, n_envs))
         stored = {}
         for key, part in parts.items():
             stored[key] = options.stored_dtype(owner, None if keys is None else key, np.dtype(part.dtype))
@@ -135,7 +136,7 @@ class ObservationStorage:
     def overhead(self) -> int:
         """Bytes of memory besides payloads: indices and staging areas."""
         own = sum(array.store.overhead for array in self._arrays() if array.store is not None)
-        return own + self._cells.nbytes + self._index_nbytes()
+        return own + self._index_nbytes()
 
     @property
     def nbytes_for_batches(self) -> int:

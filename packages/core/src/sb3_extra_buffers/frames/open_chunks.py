@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.frames.packing import PADDING, assemble, count_dtype, first_nbytes, worst_steps_nbytes
-from sb3_extra_buffers.views import Bytes
+from sb3_extra_buffers.views import Bytes, untouched
 
 
 class OpenChunks:
     """Patches that are still being written: the parts of a chunk side by side, because each of them grows.
 
-    There is room for the worst case; what is never written to is never touched, and takes no memory.
+    There is room for the worst case; what is never used takes no memory.
 
     :param streams: how many there are
     :param frames: how many frames a chunk can have
@@ -24,8 +24,8 @@ class OpenChunks:
     def __init__(self, streams: int, frames: int, frame_nbytes: int) -> None:
         #: How many steps each patch has.
         self.counts: NDArray[Any] = np.zeros((streams, frames), count_dtype(frame_nbytes))
-        self.steps = np.zeros((streams, frames * worst_steps_nbytes(frame_nbytes)), np.uint8)
-        self.content = np.zeros((streams, frames * frame_nbytes + PADDING), np.uint8)
+        self.steps = untouched((streams, frames * worst_steps_nbytes(frame_nbytes)))
+        self.content = untouched((streams, frames * frame_nbytes + PADDING))
         #: How many bytes of the steps are written, and of the content.
         self.filled = np.zeros((streams, 2), np.int64)
         #: What the first patch is made on.
@@ -67,6 +67,6 @@ class OpenChunks:
         shapes = state.pop("shapes")
         self.__dict__.update(state)
         for name, shape in zip(("steps", "content"), shapes):
-            whole = np.zeros(shape, np.uint8)
+            whole = untouched(shape)
             whole[:, : state[name].shape[1]] = state[name]
             setattr(self, name, whole)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers.frames.geometry import FrameGeometry
 from sb3_extra_buffers.frames.open_chunks import OpenChunks
+from sb3_extra_buffers.views import untouched
 
 # What follows is part of the contract of kernels: compiled ones have it built in. To change it takes a new protocol.
 
@@ -53,10 +54,10 @@ class Streams:
         self.planes = planes
         references = planes * cells
         depth, frame_nbytes = geometry.depth, geometry.frame_nbytes
-        # Zeros everywhere, so that memory which is never used is never touched.
+        # There is room for the worst case; what is never used takes no memory.
         #: Position of each observation's newest stored frame, plus 1; 0 for an observation that was never written.
-        self.newest = np.zeros(references + streams, np.int32)
-        self.pattern = np.zeros(references + streams, np.uint8)
+        self.newest = untouched(references + streams, np.int32)
+        self.pattern = untouched(references + streams, np.uint8)
         #: How far back each frame of an observation is, by pattern.
         self.backs = np.zeros((PATTERNS, depth), np.uint8)
         self.backs[0] = np.arange(depth)[::-1]
@@ -74,13 +75,13 @@ class Streams:
         #: The chunk that is being filled: its slot, its patches.
         self.open = np.zeros(streams, np.int32)
         self.filling = OpenChunks(streams, self.room, frame_nbytes)
-        self.previous = np.zeros(slots, np.int32)
+        self.previous = untouched(slots, np.int32)
         #: How many frames a chunk has.
-        self.sizes = np.zeros(slots, np.int32)
+        self.sizes = untouched(slots, np.int32)
         #: How many observations reach into a chunk; the open ones count once more.
-        self.users = np.zeros(slots, np.int32)
+        self.users = untouched(slots, np.int32)
         #: Slots that were used and are not any more, as a stack.
-        self.free = np.zeros(slots, np.int32)
+        self.free = untouched(slots, np.int32)
         #: How many patterns there are, free slots, slots that were ever used.
         self.numbers = np.array([1, 0, 0], np.int64)
         for stream in range(streams):

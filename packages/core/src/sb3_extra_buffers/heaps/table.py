@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sb3_extra_buffers.errors import HeapFullError, HeapStateError, ParameterError
 from sb3_extra_buffers.heaps.protocol import Evictions
 from sb3_extra_buffers.registry import Scalar
-from sb3_extra_buffers.views import Bytes, Indices
+from sb3_extra_buffers.views import Bytes, Indices, untouched
 
 _MAX_PAYLOAD = int(np.iinfo(np.int32).max)
 #: A staging area up to this size is kept from row to row.
@@ -35,9 +35,9 @@ class TableHeap(ABC):
         if isinstance(cells, bool) or not isinstance(cells, (int, np.integer)) or cells < 1:
             raise ParameterError(f"heap {self.label!r}", "cells", cells, "it must be an integer of at least 1")
         try:
-            # Zeros, so that cells which are never used take no memory: a length of 0 says that there is no payload.
-            self._starts = np.zeros(int(cells), np.int64)
-            self._lengths = np.zeros(int(cells), np.int32)
+            # Cells that are never used take no memory: a length of 0 says that there is no payload.
+            self._starts = untouched(int(cells), np.int64)
+            self._lengths = untouched(int(cells), np.int32)
         except (MemoryError, ValueError) as error:
             raise HeapFullError(self.label, 12 * int(cells), 0, "The index takes 12 bytes for each cell.") from error
         # The same memory, for one cell at a time: an item of a memoryview is had in half the time.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.frames import FrameKernels
-from sb3_extra_buffers.views import Bytes, Indices
+from sb3_extra_buffers.views import Bytes, Indices, untouched
 
 _ZERO = 0
 
@@ -38,7 +38,7 @@ class Bases:
         self._users = [1]
         self._unused: list[int] = []
         #: Which base the chunk in each slot has.
-        self._of_slot = np.zeros(slots, np.int32)
+        self._of_slot = untouched(slots, np.int32)
         self._current = [_ZERO] * streams
         self._candidate: list[Bytes | None] = [None] * streams
         self._best = [0] * streams

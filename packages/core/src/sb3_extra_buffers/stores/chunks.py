@@ -14,7 +14,7 @@ from sb3_extra_buffers.frames import Chunks, FrameKernels, Places
 from sb3_extra_buffers.heaps import Heap
 from sb3_extra_buffers.stores.bases import Bases
 from sb3_extra_buffers.stores.preferences import QUICK, first_installed
-from sb3_extra_buffers.views import Bytes, Indices
+from sb3_extra_buffers.views import Bytes, Indices, untouched
 
 #: The smallest size that chunks are padded to before they are compressed.
 _MIN_PADDED = 256
@@ -61,7 +61,7 @@ class ChunkStore:
         self._first = first
         self._threads = threads
         #: The power of two that a chunk is padded to; 0 for one that is not compressed.
-        self._padded = np.zeros(slots, np.uint8)
+        self._padded = untouched(slots)
         self._codecs: dict[int, Codec] = {}
         self._state: tuple[int, int] | None = None
         self._forget_addresses()
@@ -121,8 +121,8 @@ class ChunkStore:
         return None if moves is None else (moves, self._heap.evicted.cells)
 
     def _forget_addresses(self) -> None:
-        self._addresses = np.zeros(len(self._padded), np.uint64)
-        self._lengths = np.zeros(len(self._padded), np.int64)
+        self._addresses = untouched(len(self._padded), np.uint64)
+        self._lengths = untouched(len(self._padded), np.int64)
 
     def _find(self, slots: Indices) -> Places:
         starts, lengths = self._locate(slots)

@@ -3,5 +3,17 @@
 from sb3_extra_buffers.views.checks import check_room, check_rows, view_bytes
 from sb3_extra_buffers.views.flat import FlatBytes
 from sb3_extra_buffers.views.types import Buffer, Bytes, ByteSource, Indices
+from sb3_extra_buffers.views.untouched import pages, untouched
 
-__all__ = ["Buffer", "ByteSource", "Bytes", "FlatBytes", "Indices", "check_room", "check_rows", "view_bytes"]
+__all__ = [
+    "Buffer",
+    "ByteSource",
+    "Bytes",
+    "FlatBytes",
+    "Indices",
+    "check_room",
+    "check_rows",
+    "pages",
+    "untouched",
+    "view_bytes",
+]
