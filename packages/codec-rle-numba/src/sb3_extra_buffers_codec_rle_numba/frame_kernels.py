@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import PayloadError
-from sb3_extra_buffers.frames import ChunkSource, KernelsPlugin, Streams, create, hookimpl
+from sb3_extra_buffers.frames import ChunkSource, KernelsPlugin, Known, Streams, create, hookimpl
 from sb3_extra_buffers.frames.packing import worst_steps_nbytes
 from sb3_extra_buffers.frames.streams import MAX_BACK
 from sb3_extra_buffers.views import Bytes, Indices, untouched
@@ -17,6 +17,7 @@ from sb3_extra_buffers_codec_rle_numba.read_kernels import plan_read, read_rows
 from sb3_extra_buffers_codec_rle_numba.write_kernels import patch_nbytes, write_rows
 
 _NO_ROWS = np.empty((0, 1), np.uint8)
+_NOTHING = Known(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.uint64))
 _MAX_STAMP = 2**32 - 1
 
 
@@ -108,17 +109,21 @@ class NumbaKernels:
     def read(
         self, streams: Streams, source: ChunkSource, references: Indices, out: Bytes, following: Bytes | None = None, /
     ) -> None:
-        workspace, both = self._workspace(streams), following is not None
-        slots = np.empty((1 + both) * len(references) * workspace.most_chunks, np.int64)
-        slots = slots[: plan_read(workspace.table, references, both, workspace.next_stamp(), slots)]
-        places = source.place(slots)
+        workspace, both, known = self._workspace(streams), following is not None, source.known() or _NOTHING
+        # For each chunk that is needed: its slot, then where it is, how long it is, where its base is.
+        plan = np.empty((4, (1 + both) * len(references) * workspace.most_chunks), np.int64)
+        count = plan_read(workspace.table, references, both, workspace.next_stamp(), *known, plan)
+        places = None
+        if count < 0:
+            count = -count
+            places = source.place(plan[0, :count])  # kept: it may hold the memory that is read
+            plan[1, :count], plan[2, :count], plan[3, :count] = places.addresses, places.lengths, places.bases
         more = _NO_ROWS if following is None else following
         scratch = np.empty(workspace.scratch_nbytes, np.uint8)
-        found = places.addresses, places.lengths, places.bases
-        damaged = read_rows(workspace.table, references, *found, out, more, scratch)
+        damaged = read_rows(workspace.table, references, plan, out, more, scratch)
         if damaged >= 0:
             problem = "its patches reach beyond their frame, or beyond its end"
-            raise PayloadError("frames", int(places.lengths[damaged]), problem)
+            raise PayloadError("frames", int(plan[2, damaged]), problem)
 
     def _workspace(self, streams: Streams) -> _Workspace:
         workspace = self._workspaces.get(streams)

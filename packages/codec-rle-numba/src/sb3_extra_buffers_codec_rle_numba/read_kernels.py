@@ -46,10 +46,30 @@ from sb3_extra_buffers_codec_rle_numba.table import (
     int64,
 )
 
+#: The rows of a plan.
+SLOT_OF, ADDRESS_OF, LENGTH_OF, BASE_OF = range(4)
+BaseNumbers = types.Array(types.int32, 1, "C", readonly=True)
 
-@kernel(types.int64(Table, Numbers, types.boolean, types.uint64, types.int64[::1]))
-def plan_read(table: Any, references: Any, both: Any, stamp: Any, slots: Any) -> Any:
-    """Note the slots of all complete chunks that observations reach into, each once; return how many there are."""
+
+@kernel(
+    types.int64(Table, Numbers, types.boolean, types.uint64, Table, Numbers, BaseNumbers, Table, types.int64[:, ::1])
+)
+def plan_read(
+    table: Any,
+    references: Any,
+    both: Any,
+    stamp: Any,
+    addresses: Any,
+    lengths: Any,
+    base_of: Any,
+    bases: Any,
+    plan: Any,
+) -> Any:
+    """Note all complete chunks that observations reach into, each once; return how many, less than 0 if one is unknown.
+
+    What is noted of each is its slot, the address and the length of its bytes, and the address of its base.
+    """
+    are_known = True
     count, number = S(0), len(references)
     for index in range(2 * number if both else number):
         reference = U(references[index]) if index < number else U(references[index - number]) + table[CELLS_PER_PLANE]
@@ -63,13 +83,19 @@ def plan_read(table: Any, references: Any, both: Any, stamp: Any, slots: Any) ->
             if slot != int32(table[OPEN], stream) and int32(table[MARK], slot) != stamp:
                 store(table[MARK] + slot * U(4), np.uint32(stamp))
                 store(table[PLACE] + slot * U(4), np.uint32(count))
-                slots[count] = S(slot)
+                plan[SLOT_OF, count] = S(slot)
+                if slot < U(len(addresses)) and addresses[slot]:
+                    plan[ADDRESS_OF, count] = S(addresses[slot])
+                    plan[LENGTH_OF, count] = lengths[slot]
+                    plan[BASE_OF, count] = S(bases[base_of[slot]])
+                else:
+                    are_known = False
                 count += S(1)
             if reach <= covered:
                 break
             slot = int32(table[PREVIOUS], slot)
             covered += int32(table[SIZES], slot)
-    return count
+    return count if are_known else -count
 
 
 @helper
@@ -102,9 +128,7 @@ def _note_needs(table: Any, reference: Any, target: Any, needs: Any, count: Any)
 
 
 @helper
-def _supply(
-    table: Any, stream: Any, needs: Any, count: Any, frame: Any, addresses: Any, lengths: Any, bases: Any
-) -> Any:
+def _supply(table: Any, stream: Any, needs: Any, count: Any, frame: Any, plan: Any) -> Any:
     """Write every frame that is needed to where it is needed; return the place of a damaged chunk, or -1."""
     nbytes, room, width = table[PIXELS] * table[GROUP], table[ROOM], table[WIDTH]
     need = U(0)
@@ -119,7 +143,7 @@ def _supply(
             copy(frame, table[BASE] + stream * nbytes, nbytes)
         else:
             place = S(int32(table[PLACE], slot))
-            counts, length = addresses[place], U(lengths[place])
+            counts, length = U(plan[ADDRESS_OF, place]), U(plan[LENGTH_OF, place])
             if length < size * width + PADDING:
                 return place
             steps, limit = counts + size * width, counts + length - PADDING
@@ -128,7 +152,7 @@ def _supply(
                 content += load_count(counts + U(offset) * width, width) * U(2)
             if content > limit:
                 return place
-            copy(frame, bases[place], nbytes)
+            copy(frame, U(plan[BASE_OF, place]), nbytes)
         for offset in range(size):
             number = load_count(counts + U(offset) * width, width)
             content = apply_patch(frame, nbytes, steps, number, content, limit)
@@ -143,10 +167,8 @@ def _supply(
     return S(-1)
 
 
-@kernel(types.int64(Table, Numbers, Table, Numbers, Table, Rows, Rows, Bytes))
-def read_rows(
-    table: Any, references: Any, addresses: Any, lengths: Any, bases: Any, rows: Any, following: Any, scratch: Any
-) -> Any:
+@kernel(types.int64(Table, Numbers, types.int64[:, ::1], Rows, Rows, Bytes))
+def read_rows(table: Any, references: Any, plan: Any, rows: Any, following: Any, scratch: Any) -> Any:
     """Put observations together, and those of the following plane; return the place of a damaged chunk, or -1."""
     depth, pixels, group = table[DEPTH], table[PIXELS], table[GROUP]
     nbytes = pixels * group
@@ -163,7 +185,7 @@ def read_rows(
         if len(following):
             next_target = next_row if pixels == U(1) else planes + row_nbytes
             count = _note_needs(table, reference + table[CELLS_PER_PLANE], next_target, needs, count)
-        damaged = _supply(table, stream, needs, count, frame, addresses, lengths, bases)
+        damaged = _supply(table, stream, needs, count, frame, plan)
         if damaged >= S(0):
             return damaged
         if pixels != U(1):

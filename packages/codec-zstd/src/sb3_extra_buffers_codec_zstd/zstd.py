@@ -10,32 +10,41 @@ from sb3_extra_buffers.codecs import ByteCodec, CellSpec, CodecPlugin, CodecSpec
 from sb3_extra_buffers.errors import PayloadError
 from sb3_extra_buffers.views import Bytes, ByteSource, Indices
 
-_MIN_WINDOW = 1 << 10
+#: Codecs of smaller cells share a decompressor. A damaged header may make it allocate this much for a moment.
+_MIN_WINDOW = 1 << 17
 
 
-class _Compressors(threading.local):
-    """One compressor per thread and kind of frame, for all codecs: its tables take up to a megabyte."""
+class _Shared(threading.local):
+    """Compressors and decompressors of a thread, for all its codecs: their tables take up to a megabyte each."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, bool], zstandard.ZstdCompressor] = {}
+        self._compressors: dict[tuple[int, bool], zstandard.ZstdCompressor] = {}
+        self._decompressors: dict[int, zstandard.ZstdDecompressor] = {}
 
-    def get(self, level: int, checksum: bool) -> zstandard.ZstdCompressor:
-        if (level, checksum) not in self._known:
-            compressor = zstandard.ZstdCompressor(level, write_checksum=checksum, write_content_size=True)
-            self._known[level, checksum] = compressor
-        return self._known[level, checksum]
+    def compressor(self, level: int, checksum: bool) -> zstandard.ZstdCompressor:
+        found = self._compressors.get((level, checksum))
+        if found is None:
+            found = zstandard.ZstdCompressor(level, write_checksum=checksum, write_content_size=True)
+            self._compressors[level, checksum] = found
+        return found
+
+    def decompressor(self, window: int) -> zstandard.ZstdDecompressor:
+        found = self._decompressors.get(window)
+        if found is None:
+            found = self._decompressors[window] = zstandard.ZstdDecompressor(max_window_size=window)
+        return found
 
 
-_COMPRESSORS = _Compressors()
+_SHARED = _Shared()
 
 
 class _Contexts(threading.local):
     """One compressor and one decompressor per thread: building them costs as much as using them once."""
 
     def __init__(self, level: int, checksum: bool, cell_nbytes: int) -> None:
-        self.compress = _COMPRESSORS.get(level, checksum).compress
+        self.compress = _SHARED.compressor(level, checksum).compress
         # No frame of ours has a larger window than its cell; a damaged header must not make the library allocate one.
-        self.decompressor = zstandard.ZstdDecompressor(max_window_size=max(_MIN_WINDOW, 2 * cell_nbytes))
+        self.decompressor = _SHARED.decompressor(max(_MIN_WINDOW, 2 * cell_nbytes))
 
 
 class ZstdCodec(ByteCodec):

@@ -8,6 +8,7 @@ from sb3_extra_buffers.frames.kernels import (
     ChunkSource,
     FrameKernels,
     KernelsPlugin,
+    Known,
     Places,
 )
 from sb3_extra_buffers.frames.streams import Streams
@@ -21,6 +22,7 @@ __all__ = [
     "FrameGeometry",
     "FrameKernels",
     "KernelsPlugin",
+    "Known",
     "Places",
     "Streams",
     "create",

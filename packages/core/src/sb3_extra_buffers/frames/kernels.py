@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,14 +45,32 @@ class Places:
     memory: object = None
 
 
+class Known(NamedTuple):
+    """Where chunks are in memory that were found before, for all slots, so that a batch needs no search for them.
+
+    :param addresses: of the packed bytes; 0 if it is not known
+    :param lengths: of the packed bytes
+    :param base_of: which base the chunk in each slot has
+    :param bases: addresses of all bases
+    """
+
+    addresses: NDArray[np.uint64]
+    lengths: Indices
+    base_of: NDArray[np.int32]
+    bases: NDArray[np.uint64]
+
+
 class ChunkSource(Protocol):
     """Where complete chunks are."""
+
+    def known(self) -> Known | None:
+        """What compiled kernels can look up by themselves; ``None`` if nothing is remembered."""
 
     def load(self, slots: Sequence[int], /) -> Chunks:
         """The chunks in these slots."""
 
     def place(self, slots: Indices, /) -> Places:
-        """The same for compiled kernels."""
+        """Where the chunks in these slots are, for compiled kernels that do not know it."""
 
 
 class FrameKernels(Protocol):

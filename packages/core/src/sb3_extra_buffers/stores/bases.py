@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.frames import FrameKernels
-from sb3_extra_buffers.views import Bytes, Indices, untouched
+from sb3_extra_buffers.views import Bytes, untouched
 
 _ZERO = 0
 
@@ -82,9 +82,10 @@ class Bases:
         """The bases of the chunks in these slots."""
         return [self._frame(number) for number in self._of_slot[np.asarray(slots)].tolist()]
 
-    def addresses_of(self, slots: Indices) -> NDArray[np.uint64]:
-        """Where these bases are in memory."""
-        return self._addresses[self._of_slot[slots]]
+    @property
+    def table(self) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+        """The number of the base for each slot, and where in memory each base is."""
+        return self._of_slot, self._addresses
 
     def clear(self) -> None:
         """Forget all chunks. What the streams look like, is likely to stay: their bases are kept for what comes."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers.codecs import CellSpec, Codec, CodecSpec, bind, decode_batch
 from sb3_extra_buffers.errors import HeapStateError
-from sb3_extra_buffers.frames import Chunks, FrameKernels, Places
+from sb3_extra_buffers.frames import Chunks, FrameKernels, Known, Places
 from sb3_extra_buffers.heaps import Heap
 from sb3_extra_buffers.stores.bases import Bases
 from sb3_extra_buffers.stores.preferences import QUICK, first_installed
@@ -102,18 +102,30 @@ class ChunkStore:
                 packed[index] = row
         return Chunks(packed, self.bases.of(slots))
 
-    def place(self, slots: Indices, /) -> Places:
+    def known(self) -> Known | None:
         state = self._state_of_heap()
-        if state is None or state != self._state:
+        if state != self._state or state is None:
             self._forget_addresses()
             self._state = state
-        addresses = self._addresses[slots]
-        if addresses.all():
-            return Places(addresses, self._lengths[slots], self.bases.addresses_of(slots))
-        places = self._find(slots)
-        if places.memory is None:  # else they are gone with it
-            self._addresses[slots], self._lengths[slots] = places.addresses, places.lengths
-        return places
+        return Known(self._addresses, self._lengths, *self.bases.table)
+
+    def place(self, slots: Indices, /) -> Places:
+        self.known()  # what is not true any more is forgotten
+        addresses, lengths, kept = self._addresses[slots], self._lengths[slots], []
+        missing = np.flatnonzero(addresses == 0)
+        if len(missing):
+            numbers = slots[missing]
+            starts, sizes = self._locate(numbers)
+            plain = self._padded[numbers] == 0
+            found = self._heap.addresses(starts[plain], sizes[plain])
+            addresses[missing[plain]], lengths[missing[plain]] = found, sizes[plain]
+            self._addresses[numbers[plain]], self._lengths[numbers[plain]] = found, sizes[plain]
+            for indices, rows in self._decompressed(numbers, starts, sizes):
+                steps = np.arange(len(rows), dtype=np.uint64) * np.uint64(rows.shape[1])
+                addresses[missing[indices]], lengths[missing[indices]] = rows.ctypes.data + steps, rows.shape[1]
+                kept.append(rows)
+        base_of, bases = self.bases.table
+        return Places(addresses, lengths, bases[base_of[slots]], kept)
 
     def _state_of_heap(self) -> tuple[int, int] | None:
         """Two numbers that change when a payload is moved or dropped; a heap of others may not tell."""
@@ -123,20 +135,6 @@ class ChunkStore:
     def _forget_addresses(self) -> None:
         self._addresses = untouched(len(self._padded), np.uint64)
         self._lengths = untouched(len(self._padded), np.int64)
-
-    def _find(self, slots: Indices) -> Places:
-        starts, lengths = self._locate(slots)
-        bases = self.bases.addresses_of(slots)
-        if not self._padded[slots].any():
-            return Places(self._heap.addresses(starts, lengths), lengths, bases)
-        addresses, kept = np.zeros(len(slots), np.uint64), []
-        plain = self._padded[slots] == 0
-        addresses[plain] = self._heap.addresses(starts[plain], lengths[plain])
-        for indices, rows in self._decompressed(slots, starts, lengths):
-            addresses[indices] = rows.ctypes.data + np.arange(len(rows), dtype=np.uint64) * np.uint64(rows.shape[1])
-            lengths[indices] = rows.shape[1]
-            kept.append(rows)
-        return Places(addresses, lengths, bases, kept)
 
     def stored_nbytes(self, slots: Indices) -> int:
         """How many bytes these chunks take."""

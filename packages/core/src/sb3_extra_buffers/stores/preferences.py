@@ -36,7 +36,7 @@ class Preference:
         return first_installed(self.codecs) if self.codecs else None
 
 
-PREFERENCES = {SPEED: Preference(16), BALANCED: Preference(16, QUICK), MEMORY: Preference(32, _STRONG)}
+PREFERENCES = {SPEED: Preference(16), BALANCED: Preference(16, QUICK), MEMORY: Preference(64, _STRONG)}
 
 
 def preference(owner: str, name: str) -> Preference:

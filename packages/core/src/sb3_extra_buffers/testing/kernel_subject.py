@@ -50,6 +50,9 @@ class Shelf:
     def __post_init__(self) -> None:
         self.base = np.zeros(self.frame_nbytes, np.uint8)
 
+    def known(self) -> None:
+        return None
+
     def load(self, slots: Sequence[int], /) -> Chunks:
         return Chunks([self.packed[slot] for slot in slots], [self.base] * len(slots))
 
