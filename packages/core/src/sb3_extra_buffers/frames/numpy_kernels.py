@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from sb3_extra_buffers.frames.geometry import FrameGeometry
 from sb3_extra_buffers.frames.kernels import ChunkSource, KernelsPlugin
 from sb3_extra_buffers.frames.numpy_read import read_frames
 from sb3_extra_buffers.frames.numpy_write import write_observation
@@ -45,20 +44,16 @@ class NumpyKernels:
         geometry, outs = streams.geometry, [out] if following is None else [out, following]
         both = references if following is None else np.concatenate([references, references + streams.cells])
         # Where frames lie one behind the other, they are written to where they are wanted; else on the way there.
-        parts = [geometry.split(rows) if geometry.pixels == 1 else _room(geometry, len(rows)) for rows in outs]
-        read_frames(streams, source, both, [frame for part in parts for row in part for frame in row])
+        rooms = outs if geometry.pixels == 1 else [np.empty_like(rows) for rows in outs]
+        read_frames(streams, source, both, [memoryview(room.reshape(-1)) for room in rooms])
         if geometry.pixels != 1:
-            for rows, part in zip(outs, parts):
-                geometry.join(part, rows)
+            for rows, room in zip(outs, rooms):
+                geometry.join(room.reshape(-1, geometry.depth, geometry.frame_nbytes), rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
         from sb3_extra_buffers.frames.creation import create
 
         return create, ()  # whatever is installed where it is loaded
-
-
-def _room(geometry: FrameGeometry, count: int) -> Bytes:
-    return np.empty((count, geometry.depth, geometry.frame_nbytes), np.uint8)
 
 
 @hookimpl

@@ -114,28 +114,32 @@ class Parsed:
         data = np.concatenate(chunks)
         origins = np.cumsum(sizes) - sizes
         # The steps, chunk by chunk: how far each goes, counted from the beginning of its patch, and what it puts.
-        steps = data[spread(origins + tables, 2 * counts.sum(axis=1))].reshape(-1, 2).astype(np.int64)
-        puts, begins = steps[:, 1], np.cumsum(counts) - counts.reshape(-1)
-        ways, owners = np.cumsum(steps.sum(axis=1)), np.repeat(np.arange(counts.size), counts.reshape(-1))
-        ends = ways - np.concatenate([[0], ways])[begins][owners]
-        put = np.cumsum(puts)
-        totals = np.concatenate([[0], put])[np.append(begins, len(steps))].reshape(-1)
-        self._check_ends(sizes, contents, ends > frame_nbytes, owners // most, totals[::most])
+        per_chunk, per_patch = counts.sum(axis=1), counts.reshape(-1)
+        own = [
+            chunk[table : table + 2 * count] for chunk, table, count in zip(chunks, tables.tolist(), per_chunk.tolist())
+        ]
+        steps = np.concatenate(own).reshape(-1, 2).astype(np.int64)
+        puts, begins = steps[:, 1], np.cumsum(per_patch) - per_patch
+        ways, put = np.cumsum(steps[:, 0] + puts), np.cumsum(puts)
+        ends = ways - np.repeat(np.concatenate([[0], ways])[begins], per_patch)
+        totals = np.concatenate([[0], put])[np.append(begins, len(steps))]
+        chunk_of = np.repeat(np.arange(len(chunks)), per_chunk)
+        self._check_ends(sizes, contents, chunk_of[ends > frame_nbytes], totals[::most])
         # The same frame by frame: steps are few, so these are put in order and not the bytes.
         order = spread(begins.reshape(counts.shape).T.reshape(-1), counts.T.reshape(-1))
-        sources = put - puts + (origins + contents - totals[:-1:most])[owners // most]
+        targets = chunk_of * frame_nbytes + ends - puts
+        sources = put - puts + (origins + contents - totals[:-1:most])[chunk_of]
         puts = puts[order]
-        owned = np.arange(len(chunks))[owners // most] * frame_nbytes
         #: For each byte: its place among all frames, one per chunk.
-        self.places = spread((owned + ends)[order] - puts, puts)
-        self.values = data[spread(sources[order], puts)]
+        self.places = spread(targets[order], puts)
+        self.values = data[self.places + np.repeat((sources - targets)[order], puts)]
         #: Where the bytes of each frame end.
         self.ends = np.cumsum(np.diff(totals).reshape(counts.shape).sum(axis=0))
 
     @staticmethod
-    def _check_ends(sizes: Indices, contents: Indices, beyond: Any, owners: Indices, totals: Indices) -> None:
+    def _check_ends(sizes: Indices, contents: Indices, beyond: Indices, totals: Indices) -> None:
         bad = contents + np.diff(totals) + PADDING > sizes
-        bad[owners[beyond]] = True
+        bad[beyond] = True
         _check(sizes, bad)
 
 
