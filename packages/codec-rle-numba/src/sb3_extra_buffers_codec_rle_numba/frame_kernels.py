@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import PayloadError
 from sb3_extra_buffers.frames import ChunkSource, KernelsPlugin, Known, Streams, create, hookimpl
-from sb3_extra_buffers.frames.packing import worst_steps_nbytes
+from sb3_extra_buffers.frames.packing import PADDING, worst_steps_nbytes
 from sb3_extra_buffers.frames.streams import MAX_BACK
 from sb3_extra_buffers.views import Bytes, Indices, untouched
 from sb3_extra_buffers_codec_rle_numba.read_kernels import plan_read, read_rows
@@ -103,8 +103,8 @@ class NumbaKernels:
         return int(write_rows(self._workspace(streams).table, references, rows, more, begin))
 
     def measure(self, old: Bytes, new: Bytes, /) -> int:
-        room = np.empty(worst_steps_nbytes(len(new)), np.uint8)
-        return int(patch_nbytes(old, new, room, np.empty(len(new), np.uint8)))
+        steps, content = np.empty(worst_steps_nbytes(len(new)), np.uint8), np.empty(len(new) + PADDING, np.uint8)
+        return int(patch_nbytes(old, new, steps, content))
 
     def read(
         self, streams: Streams, source: ChunkSource, references: Indices, out: Bytes, following: Bytes | None = None, /

@@ -17,6 +17,7 @@ _WORD = U(0)
 _MAX_GAP, _MAX_STEP = U(2), U(255)
 #: Zeros behind a chunk.
 PADDING = U(7)
+_BLOCK = U(64)
 
 
 @helper
@@ -35,7 +36,18 @@ def store_count(address: Any, width: Any, count: Any) -> None:
 
 
 @helper
+def _blocks_differ(first: Any, second: Any) -> Any:
+    """Whether there is a difference in 64 bytes, which LLVM compares with wide registers."""
+    differing = _WORD
+    for word in range(U(8)):
+        differing |= load(first + U(word) * U(8), _WORD) ^ load(second + U(word) * U(8), _WORD)
+    return differing != _WORD
+
+
+@helper
 def _next_difference(old: Any, new: Any, byte: Any, nbytes: Any) -> Any:
+    while byte + _BLOCK <= nbytes and not _blocks_differ(old + byte, new + byte):
+        byte += _BLOCK
     while byte + U(8) <= nbytes:
         differing = load(old + byte, _WORD) ^ load(new + byte, _WORD)
         if differing:
@@ -50,7 +62,10 @@ def _next_difference(old: Any, new: Any, byte: Any, nbytes: Any) -> Any:
 
 @helper
 def write_patch(old: Any, new: Any, nbytes: Any, steps: Any, content: Any) -> Any:
-    """Write the steps from one frame to another and what they put there; return where both end."""
+    """Write the steps from one frame to another and what they put there; return where both end.
+
+    Up to seven bytes behind the content are written to as well.
+    """
     last = U(0)
     begin = _next_difference(old, new, U(0), nbytes)
     while begin < nbytes:
@@ -67,7 +82,10 @@ def write_patch(old: Any, new: Any, nbytes: Any, steps: Any, content: Any) -> An
         while begin < end:
             size = min(end - begin, _MAX_STEP)
             store(steps, np.uint16(skip | (size << U(8))))
-            copy(content, new + begin, size)
+            if size <= U(8) and begin + U(8) <= nbytes:
+                store(content, load(new + begin, _WORD))  # as below; the next ones overwrite what is too much
+            else:
+                copy(content, new + begin, size)
             steps += U(2)
             content += size
             begin += size
@@ -104,16 +122,12 @@ def apply_patch(frame: Any, nbytes: Any, steps: Any, count: Any, content: Any, l
 
 @helper
 def equal(first: Any, second: Any, nbytes: Any) -> Any:
-    """Whether two blocks are the same. Blocks of 64 bytes, which LLVM compares with wide registers."""
+    """Whether two pieces of memory are the same."""
     byte = U(0)
-    while byte + U(64) <= nbytes:
-        differing = _WORD
-        for word in range(U(8)):
-            place = byte + U(word) * U(8)
-            differing |= load(first + place, _WORD) ^ load(second + place, _WORD)
-        if differing:
+    while byte + _BLOCK <= nbytes:
+        if _blocks_differ(first + byte, second + byte):
             return False
-        byte += U(64)
+        byte += _BLOCK
     while byte < nbytes:
         if load(first + byte, np.uint8(0)) != load(second + byte, np.uint8(0)):
             return False
