@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from sb3_extra_buffers.arrays.casting import as_shape, broadcast, fit, narrow, storable
 from sb3_extra_buffers.arrays.indexing import has_arrays, last_of_each, picks_whole_cells
-from sb3_extra_buffers.arrays.recycling import BatchMemory
+from sb3_extra_buffers.arrays.recycling import BLOCKS, BatchMemory
 from sb3_extra_buffers.codecs import CellSpec, CodecLike
 from sb3_extra_buffers.errors import HeapStateError, ObservationError, ParameterError
 from sb3_extra_buffers.stores import AUTO, Demand, Place, Plane, Store, build_stores, parse_request
@@ -77,6 +77,7 @@ class CompressedArray:
         item: tuple[int, ...],
         dtype: DTypeLike,
         stored: DTypeLike | None = None,
+        batches: int = BLOCKS,
     ) -> CompressedArray:
         """Stand on a store that exists.
 
@@ -85,9 +86,10 @@ class CompressedArray:
         :param item: the shape of one cell
         :param dtype: of the elements
         :param stored: what they are stored as, if that is another dtype
+        :param batches: how many batches are in use at the same time
         """
         array = cls.__new__(cls)
-        array._place(store, cells, item, np.dtype(dtype), np.dtype(dtype if stored is None else stored))
+        array._place(store, cells, item, np.dtype(dtype), np.dtype(dtype if stored is None else stored), batches)
         return array
 
     def _place(
@@ -97,9 +99,10 @@ class CompressedArray:
         item: tuple[int, ...],
         dtype: np.dtype[Any],
         stored: np.dtype[Any],
+        batches: int = BLOCKS,
     ) -> None:
         self._store, self._cells, self._item, self._dtype, self._stored = store, cells, item, dtype, stored
-        self._batches = BatchMemory()
+        self._batches = BatchMemory(batches)
         self.shape: tuple[int, ...] = cells.shape + item
         self.ndim = len(self.shape)
         # Rows that need no conversion, no check and no broadcasting have this shape; without elements there are none.
@@ -209,7 +212,7 @@ class CompressedArray:
         if not all(0 <= axis < self._cells.ndim for axis in axes):
             allowed = f"cells stay whole: the axes must be among the first {self._cells.ndim}"
             raise ParameterError("CompressedArray", "swapaxes", (first, second), allowed)
-        return self.over(self._store, self._cells.swapaxes(*axes), self._item, self._dtype, self._stored)
+        return self._like(self._cells.swapaxes(*axes), self._item)
 
     def reshape(self, *shape: Any) -> CompressedArray:
         """The same cells in another shape. Nothing is copied, so cells stay whole."""
@@ -218,11 +221,13 @@ class CompressedArray:
         for axes in range(1, len(wanted) + 1):
             fits = math.prod(wanted[:axes]) == self._cells.size and math.prod(wanted[axes:]) == math.prod(self._item)
             if fits:
-                cells = self._cells.reshape(wanted[:axes])
-                return self.over(self._store, cells, wanted[axes:], self._dtype, self._stored)
+                return self._like(self._cells.reshape(wanted[:axes]), wanted[axes:])
         found, expected = f"{wanted}", f"a shape that keeps cells of {self._item} together, {self._cells.size} of them"
         hint = "numpy.asarray() makes an array that takes any shape."
         raise ObservationError("CompressedArray", "shape", found, expected, hint)
+
+    def _like(self, cells: Indices, item: tuple[int, ...]) -> CompressedArray:
+        return self.over(self._store, cells, item, self._dtype, self._stored, self._batches.blocks)
 
     def clear(self) -> None:
         """Make every cell zero again. Memory may be kept for what comes next."""
