@@ -20,7 +20,7 @@ from sb3_extra_buffers.errors import BufferStateError
 Pairs = dict[str, list[NDArray[Any]]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Drawn:
     """Transitions that were drawn, as they were then."""
 
