@@ -208,13 +208,15 @@ def test_an_error_of_the_worker_is_raised_at_the_batch_that_it_belongs_to(kind, 
 def test_methods_of_subclasses_make_the_batches(pair, collect, same):
     class Own(CompressedRolloutBuffer):
         def _get_samples(self, *args):
-            samples = super()._get_samples(*args)
-            return samples._replace(returns=samples.returns + 1)
+            samples, first = super()._get_samples(*args), self.observations[0]  # more than what was read ahead
+            return samples._replace(returns=samples.returns + int(first.sum()) + self.observations.shape[0])
 
     ours, theirs = pair("plain")
     own = Own(ROWS, ours.observation_space, ACTIONS, "cpu", 0.9, 0.95, N_ENVS, prefetch=True)
     collect(own, theirs)
-    same(batches(own), [batch._replace(returns=batch.returns + 1) for batch in batches(theirs)])
+    found, expected = batches(own), batches(theirs)
+    more = int(theirs.observations[0].sum()) + ROWS * N_ENVS
+    same(found, [batch._replace(returns=batch.returns + more) for batch in expected])
 
 
 def test_a_copy_goes_on_by_itself(pair, collect, same):

@@ -10,16 +10,23 @@ from sb3_extra_buffers.compressed.prefetch import Worker
 
 
 class Ready:
-    """Stands in for an array when Stable-Baselines3 asks it for the one batch that was read.
+    """Stands in for an array when Stable-Baselines3 asks it for a batch that is there. All else is asked of the array.
 
+    :param array: a :class:`CompressedArray`
+    :param indices: which rows make the batch
     :param rows: the batch
     """
 
-    def __init__(self, rows: NDArray[Any]) -> None:
+    def __init__(self, array: Any, indices: NDArray[Any], rows: NDArray[Any]) -> None:
+        self._array = array
+        self._indices = indices
         self._rows = rows
 
-    def __getitem__(self, indices: Any) -> NDArray[Any]:
-        return self._rows
+    def __getitem__(self, indices: Any) -> Any:
+        return self._rows if indices is self._indices else self._array[indices]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._array, name)
 
 
 class ReadAhead:
@@ -34,10 +41,10 @@ class ReadAhead:
         self._worker = worker
         self._source = observations
         self._writes = worker.writes
-        self._job = worker.submit(_read, observations, indices)
+        self._job = worker.submit(read, observations, indices)
 
     def take(self, observations: Any) -> Any:
-        """What stands in for the arrays; ``None`` if they are others by now, or something was written to them.
+        """What was read; ``None`` if the arrays are others by now, or something was written to them.
 
         :param observations: what the batch shall be read from
         """
@@ -46,7 +53,24 @@ class ReadAhead:
         return self._worker.finish(self._job)
 
 
-def _read(observations: Any, indices: NDArray[Any]) -> Any:
+def read(observations: Any, indices: NDArray[Any]) -> Any:
+    """The rows of an array, or of arrays by key.
+
+    :param observations: an array, or arrays by key
+    :param indices: which rows
+    """
     if isinstance(observations, dict):
-        return {key: Ready(array[indices]) for key, array in observations.items()}
-    return Ready(observations[indices])
+        return {key: array[indices] for key, array in observations.items()}
+    return observations[indices]
+
+
+def ready(observations: Any, indices: NDArray[Any], rows: Any) -> Any:
+    """What stands in for an array, or for arrays by key, once a batch is read.
+
+    :param observations: an array, or arrays by key
+    :param indices: which rows make the batch
+    :param rows: what :func:`read` returned for them
+    """
+    if isinstance(observations, dict):
+        return {key: Ready(array, indices, rows[key]) for key, array in observations.items()}
+    return Ready(observations, indices, rows)

@@ -13,7 +13,7 @@ from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
 from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, refuse_unknown
 from sb3_extra_buffers.compressed.options import StorageOptions
 from sb3_extra_buffers.compressed.prefetch import Worker, check_prefetch
-from sb3_extra_buffers.compressed.read_ahead import ReadAhead
+from sb3_extra_buffers.compressed.read_ahead import ReadAhead, read, ready
 from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind
 from sb3_extra_buffers.compressed.storage import ObservationStorage, PerStep
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
@@ -188,11 +188,12 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         """The same batches, each read while the consumer is busy with the one before it."""
         indices, waiting = self._next_indices(batches), None
         while indices is not None:
-            # Somebody may have written since: then it is read now, as it would be without all this.
-            decoded = waiting.take(self.observations) if waiting is not None else None
+            rows = None if waiting is None else waiting.take(self.observations)
+            if rows is None:  # it is the first, or somebody has written since
+                rows = read(self.observations, indices)
             following = self._next_indices(batches)
             waiting = None if following is None else ReadAhead(worker, self.observations, following)
-            yield self._get_samples(indices) if decoded is None else self._samples_of(indices, decoded)
+            yield self._samples_of(indices, rows)
             indices = following
 
     def _next_indices(self, batches: Generator[Any, None, None]) -> NDArray[Any] | None:
@@ -204,9 +205,10 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         finally:
             del self.__dict__["_get_samples"]
 
-    def _samples_of(self, indices: NDArray[Any], decoded: Any) -> Any:
+    def _samples_of(self, indices: NDArray[Any], rows: Any) -> Any:
         """A batch as Stable-Baselines3 makes it, from observations that are there already."""
-        observations, self.observations = self.observations, decoded
+        observations: Any = self.observations
+        self.observations = ready(observations, indices, rows)
         try:
             return self._get_samples(indices)
         finally:
