@@ -202,10 +202,17 @@ def test_learning_from_rollouts_that_are_compressed_afterwards_changes_no_weight
     same_training(compressed, build, steps=96)
 
 
+@pytest.mark.parametrize("storage", [{"compression_method": "gzip"}, {"prefetch": True}], ids=["gzip", "prefetch"])
 @pytest.mark.parametrize(("build", "ours"), ON_POLICY)  # RecurrentPPO takes no class
-def test_learning_from_a_compressed_rollout_buffer_changes_no_weight(build, ours, same_training):
-    storage = {"compression_method": "gzip"}
+def test_learning_from_a_compressed_rollout_buffer_changes_no_weight(build, ours, storage, same_training):
     same_training(lambda: build(rollout_buffer_class=ours, rollout_buffer_kwargs=storage), build, steps=96)
+
+
+@pytest.mark.parametrize("build", [dqn, normalized_sac, dict_dqn])
+def test_learning_from_batches_that_are_drawn_ahead_gives_the_same_weights_each_time(build, same_training):
+    kind = CompressedDictReplayBuffer if build is dict_dqn else CompressedReplayBuffer
+    ahead = {"replay_buffer_class": kind, "replay_buffer_kwargs": {"prefetch": True}}
+    same_training(lambda: build(**ahead), lambda: build(**ahead))
 
 
 def test_memory_can_be_optimized_together_with_timeouts(same_training):

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 from sb3_extra_buffers.arrays.casting import as_shape, broadcast, fit, narrow, storable
 from sb3_extra_buffers.arrays.indexing import has_arrays, last_of_each, picks_whole_cells
 from sb3_extra_buffers.arrays.numbers import CellNumbers
-from sb3_extra_buffers.arrays.recycling import BatchMemory
+from sb3_extra_buffers.arrays.recycling import BLOCKS, BatchMemory
 from sb3_extra_buffers.codecs import CellSpec, CodecLike
 from sb3_extra_buffers.errors import HeapStateError, ObservationError, ParameterError
 from sb3_extra_buffers.stores import AUTO, Demand, Place, Plane, Store, build_stores, parse_request
@@ -78,6 +78,7 @@ class CompressedArray:
         item: tuple[int, ...],
         dtype: DTypeLike,
         stored: DTypeLike | None = None,
+        batches: int = BLOCKS,
     ) -> CompressedArray:
         """Stand on a store that exists.
 
@@ -86,9 +87,10 @@ class CompressedArray:
         :param item: the shape of one cell
         :param dtype: of the elements
         :param stored: what they are stored as, if that is another dtype
+        :param batches: how many batches are in use at the same time
         """
         array = cls.__new__(cls)
-        array._place(store, cells, item, np.dtype(dtype), np.dtype(dtype if stored is None else stored))
+        array._place(store, cells, item, np.dtype(dtype), np.dtype(dtype if stored is None else stored), batches)
         return array
 
     def _place(
@@ -98,9 +100,10 @@ class CompressedArray:
         item: tuple[int, ...],
         dtype: np.dtype[Any],
         stored: np.dtype[Any],
+        batches: int = BLOCKS,
     ) -> None:
         self._store, self._cells, self._item, self._dtype, self._stored = store, cells, item, dtype, stored
-        self._batches = BatchMemory()
+        self._batches = BatchMemory(batches)
         self.shape: tuple[int, ...] = cells.shape + item
         self.ndim = len(self.shape)
         # Rows that need no conversion, no check and no broadcasting have this shape; without elements there are none.
@@ -174,8 +177,7 @@ class CompressedArray:
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
             raise ValueError("CompressedArray: an array without a copy does not exist, the cells are compressed.")
-        array = self._read(np.asarray(self._cells))
-        return array if dtype is None else array.astype(dtype, copy=False)
+        return self._read(np.asarray(self._cells)).astype(self._dtype if dtype is None else dtype, copy=False)
 
     def __repr__(self) -> str:
         return f"<CompressedArray {self.shape} of {self._dtype}, {self.codec}>"
@@ -210,7 +212,7 @@ class CompressedArray:
         if not all(0 <= axis < self._cells.ndim for axis in axes):
             allowed = f"cells stay whole: the axes must be among the first {self._cells.ndim}"
             raise ParameterError("CompressedArray", "swapaxes", (first, second), allowed)
-        return self.over(self._store, self._cells.swapaxes(*axes), self._item, self._dtype, self._stored)
+        return self._like(self._cells.swapaxes(*axes), self._item)
 
     def reshape(self, *shape: Any) -> CompressedArray:
         """The same cells in another shape. Nothing is copied, so cells stay whole."""
@@ -219,11 +221,13 @@ class CompressedArray:
         for axes in range(1, len(wanted) + 1):
             fits = math.prod(wanted[:axes]) == self._cells.size and math.prod(wanted[axes:]) == math.prod(self._item)
             if fits:
-                cells = self._cells.reshape(wanted[:axes])
-                return self.over(self._store, cells, wanted[axes:], self._dtype, self._stored)
+                return self._like(self._cells.reshape(wanted[:axes]), wanted[axes:])
         found, expected = f"{wanted}", f"a shape that keeps cells of {self._item} together, {self._cells.size} of them"
         hint = "numpy.asarray() makes an array that takes any shape."
         raise ObservationError("CompressedArray", "shape", found, expected, hint)
+
+    def _like(self, cells: Indices, item: tuple[int, ...]) -> CompressedArray:
+        return self.over(self._store, cells, item, self._dtype, self._stored, self._batches.blocks)
 
     def clear(self) -> None:
         """Make every cell zero again. Memory may be kept for what comes next."""

@@ -15,7 +15,7 @@ from sb3_extra_buffers.views import Bytes
 #: Below, memory comes from a free list anyway; above, it is a copy of the whole array rather than a batch.
 _MIN_NBYTES, _MAX_NBYTES = 1 << 16, 1 << 25
 #: While a batch is made, the one before it is usually still in somebody's variable.
-_BLOCKS = 2
+BLOCKS = 2
 
 
 def _pop(blocks: deque[Bytes]) -> tuple[Bytes, int]:
@@ -34,10 +34,13 @@ class BatchMemory:
     The C library returns freed memory of this size to the system, which hands it out again page by page, each of them
     zeroed: on a batch of 32 images that can take longer than decoding them. Arrays and tensors that look into a block
     hold a reference to it, so a block without one is free.
+
+    :param blocks: for how many batches memory is kept
     """
 
-    def __init__(self) -> None:
-        self._blocks: deque[Bytes] = deque(maxlen=_BLOCKS)
+    def __init__(self, blocks: int = BLOCKS) -> None:
+        self.blocks = blocks
+        self._blocks: deque[Bytes] = deque(maxlen=blocks)
 
     @property
     def nbytes(self) -> int:
@@ -70,4 +73,4 @@ class BatchMemory:
         return block
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return BatchMemory, ()  # what is in it belongs to those who asked for it
+        return BatchMemory, (self.blocks,)  # what is in it belongs to those who asked for it

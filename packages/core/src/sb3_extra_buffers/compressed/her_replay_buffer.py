@@ -36,6 +36,8 @@ class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
     :param storage: What :class:`CompressedReplayBuffer` takes besides
     """
 
+    _prefetch_obstacle = "goals are replaced when they are sampled, and rewards computed anew"
+
     def __init__(
         self,
         buffer_size: int,

@@ -17,3 +17,4 @@ class CompressedNStepReplayBuffer(CompressedReplayBuffer, NStepReplayBuffer):
 
     _can_optimize = False
     _reads_together = False
+    _prefetch_obstacle = "n-step returns are put together from several rows when they are sampled"

@@ -35,6 +35,7 @@ class StorageOptions:
     threads: int | None = None
     layout: str = AUTO
     prefer: str = SPEED
+    prefetch: bool = False
 
     def check(self, owner: str, keys: tuple[str, ...] | None) -> None:
         """Refuse what no buffer over these keys could do.

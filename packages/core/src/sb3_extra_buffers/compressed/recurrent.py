@@ -14,6 +14,8 @@ from sb3_extra_buffers.compressed.rollout_buffer import CompressedRolloutBuffer
 class _WithHiddenStates(CompressedRolloutBuffer):
     """Takes the argument that sb3-contrib puts before all others."""
 
+    _prefetch_obstacle = "sequences are cut and padded when they are sampled"
+
     def __init__(
         self,
         buffer_size: int,

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import torch as th
 from gymnasium import spaces
 from numpy.typing import NDArray
-from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
+from stable_baselines3.common.buffers import DictReplayBuffer
 from stable_baselines3.common.preprocessing import get_obs_shape
-from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, refuse_unknown
+from sb3_extra_buffers.compressed.base import refuse_unknown
 from sb3_extra_buffers.compressed.options import StorageOptions
+from sb3_extra_buffers.compressed.prefetch import check_prefetch
+from sb3_extra_buffers.compressed.sampling import SampledTransitions
 from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind, hollow
 from sb3_extra_buffers.compressed.storage import ObservationStorage, PerStep
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
 
 
-class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
+class CompressedReplayBuffer(SampledTransitions):
     """
     A ``ReplayBuffer`` that stores observations compressed. What it returns is bit-equal to what Stable-Baselines3's
     own buffer returns for the same seed.
@@ -54,19 +54,16 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
     :param layout: ``"frames"`` stores each frame of stacked images once, as what changed since the frame before it;
         ``"cells"`` each observation by itself. ``"auto"`` stores images as frames and finds out how they are stacked.
     :param prefer: For frames: ``"speed"``, ``"balanced"`` or ``"memory"``
+    :param prefetch: Draw each batch when the one before it is handed out, and read it in a thread of its own while the
+        model trains. What is added in between can be drawn one batch later.
     """
 
     #: Whether Stable-Baselines3's class can store one observation per step.
     _can_optimize = True
     #: Whether Stable-Baselines3's class adds as ``ReplayBuffer`` does.
     _adds_plainly = True
-    #: Whether a sample has the observations and the next observations of the same rows.
-    _reads_together = True
-    _samples_type: type[Any] = ReplayBufferSamples
-    #: What :meth:`_kept_rows` found last, and for which state.
-    _kept: tuple[tuple[int, int], int] | None = None
-    #: Whether the row at ``pos`` is half old, half new, because the heap could not take all of it.
-    _is_torn = False
+    #: Why batches cannot be read ahead; empty if they can.
+    _prefetch_obstacle = ""
 
     def __init__(
         self,
@@ -89,12 +86,15 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         threads: int | None = None,
         layout: str = "auto",
         prefer: str = "speed",
+        prefetch: bool = False,
         **kwargs: Any,
     ) -> None:
         name = type(self).__name__
         refuse_unknown(type(self), kwargs)
         check_kind(name, observation_space, is_dict=isinstance(self, DictReplayBuffer))
         one_per_step = optimize_memory_usage and self._can_optimize and not handle_timeout_termination
+        obstacle = "one observation per step is read in two goes" if one_per_step else self._prefetch_obstacle
+        check_prefetch(name, prefetch, obstacle)
         super().__init__(
             buffer_size,
             hollow(observation_space),
@@ -119,6 +119,7 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
             threads=threads,
             layout=layout,
             prefer=prefer,
+            prefetch=prefetch,
         )
         per_step = PerStep.REWRITTEN if one_per_step else PerStep.TRANSITIONS
         self._storage = ObservationStorage(name, observation_space, self.buffer_size, n_envs, self._options, per_step)
@@ -183,17 +184,16 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         :return: What Stable-Baselines3 returns
         """
         if not self.size():
+            self._ahead = None
             hint = "Collect transitions before training; see learning_starts."
             raise BufferStateError(type(self).__name__, f"sample {batch_size} transitions", "the buffer is empty", hint)
-        self._is_sampling = True
-        try:
+        with self._sampling():
             return self._delivered(self._sample(batch_size, env))
-        finally:
-            self._is_sampling = False
 
     def reset(self) -> None:
         """Forget all transitions. Their memory is used again."""
         super().reset()
+        self._ahead = None
         self._storage.clear()
 
     def reconstruct_obs(self, idx: int, env_idx: int = 0) -> Any:
@@ -231,64 +231,3 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
 
     def _decoded(self, arrays: dict[str, Any], idx: int, env_idx: int) -> Any:
         return self._alone({key: array[idx, env_idx] for key, array in arrays.items()})
-
-    def _get_samples(self, batch_inds: NDArray[Any], env: VecNormalize | None = None) -> Any:
-        """What Stable-Baselines3 does, with observations and next observations read in one go."""
-        if not self._reads_together or self.optimize_memory_usage:
-            return super()._get_samples(batch_inds, env)
-        cells = self._storage.cells(batch_inds, np.random.randint(0, high=self.n_envs, size=(len(batch_inds),)))
-        both = {key: self._storage.read_both(key, cells) for key in self._storage.observations}
-        obs, next_obs = (
-            self._normalize_obs(self._alone({key: parts[number] for key, parts in both.items()}), env)
-            for number in (0, 1)
-        )
-        # Only use dones that are not due to timeouts
-        dones = self.dones.reshape(-1)[cells] * (1 - self.timeouts.reshape(-1)[cells])
-        rewards = self._normalize_reward(self.rewards.reshape(-1)[cells].reshape(-1, 1), env)
-        actions = self.actions.reshape(-1, self.action_dim)[cells]
-        return self._samples_type(
-            observations=self._to_tensors(obs),
-            actions=self.to_torch(actions),
-            next_observations=self._to_tensors(next_obs),
-            dones=self.to_torch(dones.reshape(-1, 1)),
-            rewards=self.to_torch(rewards),
-        )
-
-    def _to_tensors(self, observations: Any) -> Any:
-        if isinstance(observations, dict):
-            return {key: self.to_torch(part) for key, part in observations.items()}
-        return self.to_torch(observations)
-
-    def _sample(self, batch_size: int, env: VecNormalize | None) -> Any:
-        kept = self._kept_rows()
-        if kept == self.size() and not self._is_torn:
-            return super().sample(batch_size, env)
-        if self.full and (self._is_torn or self.optimize_memory_usage):
-            kept = min(kept, self.buffer_size - 1)  # the oldest row is torn, or holds what the newest leads to
-        if not kept:
-            found, hint = "its only row could not be stored completely", "Add a transition first."
-            raise BufferStateError(type(self).__name__, f"sample {batch_size} transitions", found, hint)
-        rows = (self.pos - kept + np.random.randint(0, kept, size=batch_size)) % self.buffer_size
-        return self._get_samples(rows, env=env)
-
-    def _kept_rows(self) -> int:
-        """How many rows, counted back from the newest, a heap of limited capacity has not dropped."""
-        size, evicted = self.size(), self._storage.evicted_cells
-        if not evicted:
-            return size
-        if self._kept is None or self._kept[0] != (self.pos, evicted):
-            self._kept = (self.pos, evicted), self._count_kept(size)
-        return self._kept[1]
-
-    def _count_kept(self, size: int) -> int:
-        lost = np.flatnonzero(self._storage.lost_rows()[(self.pos - size + np.arange(size)) % self.buffer_size])
-        low = int(lost[-1]) + 1 if len(lost) else 0
-        # Cells are dropped in the order in which they were written, so the border is found by halving.
-        high = size - 1  # the newest row is always there
-        while low < high:
-            middle = (low + high) // 2
-            if self._storage.holds((self.pos - size + middle) % self.buffer_size):
-                high = middle
-            else:
-                low = middle + 1
-        return size - low

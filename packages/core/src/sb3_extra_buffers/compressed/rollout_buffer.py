@@ -12,6 +12,8 @@ from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
 
 from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, refuse_unknown
 from sb3_extra_buffers.compressed.options import StorageOptions
+from sb3_extra_buffers.compressed.prefetch import Worker, check_prefetch
+from sb3_extra_buffers.compressed.read_ahead import ReadAhead, read, ready
 from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind
 from sb3_extra_buffers.compressed.storage import ObservationStorage, PerStep
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
@@ -46,7 +48,11 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
     :param layout: ``"frames"`` stores each frame of stacked images once, as what changed since the frame before it;
         ``"cells"`` each observation by itself. ``"auto"`` stores images as frames and finds out how they are stacked.
     :param prefer: For frames: ``"speed"``, ``"balanced"`` or ``"memory"``
+    :param prefetch: Read the next batch in a thread of its own while the model trains on the one before
     """
+
+    #: Why batches cannot be read ahead; empty if they can.
+    _prefetch_obstacle = ""
 
     def __init__(
         self,
@@ -69,11 +75,13 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         threads: int | None = None,
         layout: str = "auto",
         prefer: str = "speed",
+        prefetch: bool = False,
         **kwargs: Any,
     ) -> None:
         name = type(self).__name__
         refuse_unknown(type(self), kwargs)
         check_kind(name, observation_space, is_dict=isinstance(self, DictRolloutBuffer))
+        check_prefetch(name, prefetch, self._prefetch_obstacle)
         self._options = StorageOptions(
             dtypes=dtypes,
             normalize_images=normalize_images,
@@ -86,6 +94,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
             threads=threads,
             layout=layout,
             prefer=prefer,
+            prefetch=prefetch,
         )
         # Made before the constructor of Stable-Baselines3 runs, because that calls reset().
         self._storage = ObservationStorage(name, observation_space, buffer_size, n_envs, self._options, PerStep.SINGLE)
@@ -151,7 +160,8 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         if not self.full:
             asked, found = "get batches", f"{self.pos} of {self.buffer_size} steps of the rollout are there"
             raise BufferStateError(type(self).__name__, asked, found, "Collect the rest first.")
-        return super().get(batch_size)
+        batches, worker = super().get(batch_size), self._storage.worker
+        return batches if worker is None else self._get_ahead(batches, worker)
 
     def reconstruct_obs(self, idx: int) -> Any:
         """
@@ -173,6 +183,36 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
     def _get_samples(self, *args: Any, **kwargs: Any) -> Any:
         with self._sampling():
             return self._delivered(super()._get_samples(*args, **kwargs))
+
+    def _get_ahead(self, batches: Generator[Any, None, None], worker: Worker) -> Generator[Any, None, None]:
+        """The same batches, each read while the consumer is busy with the one before it."""
+        indices, waiting = self._next_indices(batches), None
+        while indices is not None:
+            rows = None if waiting is None else waiting.take(self.observations)
+            if rows is None:  # it is the first, or somebody has written since
+                rows = read(self.observations, indices)
+            following = self._next_indices(batches)
+            waiting = None if following is None else ReadAhead(worker, self.observations, following)
+            yield self._samples_of(indices, rows)
+            indices = following
+
+    def _next_indices(self, batches: Generator[Any, None, None]) -> NDArray[Any] | None:
+        """Which steps make the next batch of Stable-Baselines3, without the batch."""
+        # In the instance, so that it comes also before methods of subclasses.
+        self.__dict__["_get_samples"] = lambda indices: indices
+        try:
+            return next(batches, None)
+        finally:
+            del self.__dict__["_get_samples"]
+
+    def _samples_of(self, indices: NDArray[Any], rows: Any) -> Any:
+        """A batch as Stable-Baselines3 makes it, from observations that are there already."""
+        observations: Any = self.observations
+        self.observations = ready(observations, indices, rows)
+        try:
+            return self._get_samples(indices)
+        finally:
+            self.observations = observations
 
     def _refuse_evictions(self) -> None:
         heap = self._storage.heap

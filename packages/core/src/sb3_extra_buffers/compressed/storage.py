@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from gymnasium import spaces
@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 from sb3_extra_buffers.arrays import CompressedArray
 from sb3_extra_buffers.arrays.array import as_rows, read_both
 from sb3_extra_buffers.arrays.numbers import CellNumbers
+from sb3_extra_buffers.arrays.recycling import BLOCKS
 from sb3_extra_buffers.codecs import CellSpec
 from sb3_extra_buffers.compressed.options import FRAMES, StorageOptions
+from sb3_extra_buffers.compressed.prefetch import BATCHES_AT_ONCE, Worker
+from sb3_extra_buffers.compressed.settled import Settled
 from sb3_extra_buffers.compressed.spaces import NO_KEY, parts_of, shape_of
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.stores import (
@@ -55,6 +58,9 @@ class ObservationStorage:
     :param per_step: what is stored per step
     """
 
+    #: Who reads ahead; ``None`` if nobody does.
+    worker: Worker | None = None
+
     def __init__(
         self,
         owner: str,
@@ -91,25 +97,29 @@ class ObservationStorage:
         self.observations: dict[str, CompressedArray] = {}
         self.next_observations: dict[str, CompressedArray] = {}
         stores = dict(zip(demands, built))
+        batches = BLOCKS
+        if options.prefetch:
+            self.worker, batches = Worker(), BATCHES_AT_ONCE
         for key, part in parts.items():
-            own, following = _arrange(stores.get(key), per_step, n_envs)
+            own, following = (_settled(store, self.worker) for store in _arrange(stores.get(key), per_step, n_envs))
             shape, dtype = shape_of(part), np.dtype(part.dtype)
-            self.observations[key] = CompressedArray.over(own, self._cells, shape, dtype, stored[key])
+            form = self._cells, shape, dtype, stored[key], batches
+            self.observations[key] = CompressedArray.over(own, *form)
             if per_step is PerStep.TRANSITIONS:
-                self.next_observations[key] = CompressedArray.over(following, self._cells, shape, dtype, stored[key])
+                self.next_observations[key] = CompressedArray.over(following, *form)
 
     def cells(self, rows: NDArray[Any], envs: NDArray[Any]) -> NDArray[np.int64]:
         """The numbers of transitions."""
         found: NDArray[np.int64] = self._cells[rows, envs]
         return found
 
-    def read_both(self, key: str, cells: NDArray[np.int64]) -> list[NDArray[Any]]:
-        """Observations and next observations of the same transitions.
+    def read_both(self, cells: NDArray[np.int64]) -> dict[str, list[NDArray[Any]]]:
+        """Observations and next observations of the same transitions, by key.
 
-        :param key: of the space
         :param cells: numbers of transitions
         """
-        return read_both(self.observations[key], self.next_observations[key], cells)
+        following = self.next_observations
+        return {key: read_both(array, following[key], cells) for key, array in self.observations.items()}
 
     def write_step(self, row: int, obs: NDArray[Any], next_obs: NDArray[Any]) -> None:
         """Store a step of all environments, for a space without keys.
@@ -193,3 +203,13 @@ def _arrange(stores: list[Store] | None, per_step: PerStep, n_envs: int) -> tupl
         return own, others  # comparing costs more than it saves
     transitions = TransitionStore(own, others, n_envs)
     return ObservationFace(transitions), NextFace(transitions)
+
+
+def _settled(store: Store | None, worker: Worker | None) -> Store | None:
+    """A store that is used only while the worker is idle."""
+    if store is None or worker is None:
+        return store
+    if not isinstance(store, Plane):
+        return cast("Store", Settled(store, worker))
+    store.frames = cast("Frames", Settled(store.frames, worker))  # a plane shall be known as one
+    return store

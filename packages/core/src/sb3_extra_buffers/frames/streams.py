@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.frames.geometry import FrameGeometry
 from sb3_extra_buffers.frames.open_chunks import OpenChunks
-from sb3_extra_buffers.views import untouched
+from sb3_extra_buffers.views import extended, untouched, used_part
 
 # What follows is part of the contract of kernels: compiled ones have it built in. To change it takes a new protocol.
 
@@ -21,6 +22,9 @@ ZERO = 255
 BLANK, NONE = -1, -2
 #: How many different ways to be made of frames there may be.
 PATTERNS = 255
+
+#: Arrays with an entry for each slot, most of which are never used.
+_BY_SLOT = ("previous", "sizes", "users", "free")
 
 
 class Streams:
@@ -186,3 +190,12 @@ class Streams:
             more = further > 0
             references, slots = references[more], self.previous[slots[more]].astype(np.int64)
             further = further[more] - self.sizes[slots]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, **{name: used_part(getattr(self, name)) for name in _BY_SLOT}, "slots": self.slots}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        slots = state.pop("slots")
+        self.__dict__.update(state)
+        for name in _BY_SLOT:
+            setattr(self, name, extended(state[name], slots))

@@ -68,7 +68,9 @@ class TableHeap(ABC):
         return self.capacity + self._index_nbytes()
 
     def _index_nbytes(self) -> int:
-        return self._starts.nbytes + self._lengths.nbytes + self._staging.nbytes
+        used = np.flatnonzero(self._lengths)  # behind the last of them, no memory was ever touched
+        count = int(used[-1]) + 1 if len(used) else 0
+        return count * (self._starts.itemsize + self._lengths.itemsize) + self._staging.nbytes
 
     # A row is short (one cell per environment) and written at every step. So it is written as lists of plain integers,
     # cell by cell: a cell costs about as much as one call of numpy, and arrays would need twenty of these. They would

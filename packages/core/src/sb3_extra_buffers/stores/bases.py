@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.frames import FrameKernels
-from sb3_extra_buffers.views import Bytes, untouched
+from sb3_extra_buffers.views import Bytes, extended, untouched, used_part
 
 _ZERO = 0
 
@@ -135,6 +135,11 @@ class Bases:
         addresses = [0 if frame is None else frame.ctypes.data for frame in self._frames]
         self._addresses = np.array(addresses, np.uint64)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_of_slot": used_part(self._of_slot), "slots": len(self._of_slot)}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
+        slots = state.pop("slots")
         self.__dict__.update(state)
+        self._of_slot = extended(self._of_slot, slots)
         self._note_addresses()

@@ -14,7 +14,7 @@ from sb3_extra_buffers.frames import Chunks, FrameKernels, Known, Places
 from sb3_extra_buffers.heaps import Heap
 from sb3_extra_buffers.stores.bases import Bases
 from sb3_extra_buffers.stores.preferences import QUICK, first_installed
-from sb3_extra_buffers.views import Bytes, Indices, untouched
+from sb3_extra_buffers.views import Bytes, Indices, extended, untouched, used_part
 
 #: The smallest size that chunks are padded to before they are compressed.
 _MIN_PADDED = 256
@@ -190,10 +190,13 @@ class ChunkStore:
         return self._codecs[exponent]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: part for name, part in self.__dict__.items() if name not in ("_addresses", "_lengths")}
+        state = {name: part for name, part in self.__dict__.items() if name not in ("_addresses", "_lengths")}
+        return {**state, "_padded": used_part(self._padded), "slots": len(self._padded)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        slots = state.pop("slots")
         self.__dict__.update(state)
+        self._padded = extended(self._padded, slots)
         self._forget_addresses()
         if self._codec is not None:
             bind(self._codec, CellSpec(np.uint8, _MIN_PADDED))  # one that is not installed is an error now, not later

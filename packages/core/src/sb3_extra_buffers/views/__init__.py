@@ -3,7 +3,7 @@
 from sb3_extra_buffers.views.checks import check_room, check_rows, view_bytes
 from sb3_extra_buffers.views.flat import FlatBytes
 from sb3_extra_buffers.views.types import Buffer, Bytes, ByteSource, Indices
-from sb3_extra_buffers.views.untouched import pages, untouched
+from sb3_extra_buffers.views.untouched import extended, pages, untouched, used_part
 
 __all__ = [
     "Buffer",
@@ -13,7 +13,9 @@ __all__ = [
     "Indices",
     "check_room",
     "check_rows",
+    "extended",
     "pages",
     "untouched",
+    "used_part",
     "view_bytes",
 ]

@@ -30,6 +30,26 @@ def untouched(shape: int | tuple[int, ...], dtype: DTypeLike = np.uint8) -> NDAr
     return np.frombuffer(pages(count * kind.itemsize), kind).reshape(shape)
 
 
+def used_part(array: NDArray[Any]) -> NDArray[Any]:
+    """What a pickle needs of an array of one dimension: all but the zeros at its end.
+
+    :param array: from :func:`untouched`
+    """
+    used = np.flatnonzero(array)
+    return array[: used[-1] + 1 if len(used) else 0].copy()
+
+
+def extended(part: NDArray[Any], length: int) -> NDArray[Any]:
+    """An array that begins with a part of it, in memory that is taken as it is written to.
+
+    :param part: from :func:`used_part`
+    :param length: of the array
+    """
+    whole = untouched(length, part.dtype)
+    whole[: len(part)] = part
+    return whole
+
+
 def pages(nbytes: int) -> mmap.mmap:
     """Memory of the operating system, as the object that gives it back.
 

@@ -1,0 +1,162 @@
+"""How replay buffers draw transitions and make batches of them, one batch ahead if that is asked for."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.type_aliases import ReplayBufferSamples
+from stable_baselines3.common.vec_env import VecNormalize
+
+from sb3_extra_buffers.compressed.base import BaseCompressedBuffer
+from sb3_extra_buffers.compressed.prefetch import Worker
+from sb3_extra_buffers.errors import BufferStateError
+
+#: Observations and next observations, by key.
+Pairs = dict[str, list[NDArray[Any]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Transitions that were drawn, as they were then."""
+
+    cells: NDArray[np.int64]
+    actions: NDArray[Any]
+    rewards: NDArray[Any]
+    dones: NDArray[Any]
+    #: What is read, or is being read; ``None`` if nobody has begun.
+    observations: Pairs | Future[Pairs] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Others may have been written over what was drawn, so what was read goes along. What could not be read is
+        # tried again by who gets this.
+        found = self.observations
+        if isinstance(found, Future):
+            found = None if found.exception() is not None else found.result()
+        return {**self.__dict__, "observations": found}
+
+
+class SampledTransitions(BaseCompressedBuffer, ReplayBuffer):
+    """The part of a replay buffer that samples."""
+
+    #: Whether a sample has the observations and the next observations of the same rows.
+    _reads_together = True
+    _samples_type: type[Any] = ReplayBufferSamples
+    #: What :meth:`_kept_rows` found last, and for which state.
+    _kept: tuple[tuple[int, int], int] | None = None
+    #: Whether the row at ``pos`` is half old, half new, because the heap could not take all of it.
+    _is_torn = False
+    #: The next batch, if it is drawn already.
+    _ahead: Drawn | None = None
+
+    def _sample(self, batch_size: int, env: VecNormalize | None) -> Any:
+        if self._storage.worker is not None:
+            return self._sample_ahead(batch_size, env, self._storage.worker)
+        if self._are_all_whole():
+            return super().sample(batch_size, env)
+        return self._get_samples(self._draw_whole(batch_size), env=env)
+
+    def _sample_ahead(self, batch_size: int, env: VecNormalize | None, worker: Worker) -> Any:
+        """Hand out what was drawn the last time, and draw what will be handed out the next time.
+
+        Random numbers are drawn here and nowhere else, so they do not depend on how fast the worker is.
+        """
+        drawn, self._ahead = self._ahead, None
+        if drawn is None or len(drawn.cells) != batch_size:
+            drawn = self._draw(batch_size)
+        found = drawn.observations
+        if isinstance(found, Future):
+            found = worker.finish(found)
+        elif found is None:
+            found = self._storage.read_both(drawn.cells)
+        if self._are_all_whole() or self._whole_rows():
+            following = self._draw(batch_size)
+            job = worker.submit(self._storage.read_both, following.cells)
+            self._ahead = replace(following, observations=job)
+        return self._batch(drawn, found, env)
+
+    def _get_samples(self, batch_inds: NDArray[Any], env: VecNormalize | None = None) -> Any:
+        """What Stable-Baselines3 does, with observations and next observations read in one go."""
+        if not self._reads_together or self.optimize_memory_usage:
+            return super()._get_samples(batch_inds, env)
+        drawn = self._drawn(batch_inds)
+        return self._batch(drawn, self._storage.read_both(drawn.cells), env)
+
+    def _draw(self, batch_size: int) -> Drawn:
+        """Draw what Stable-Baselines3 would draw now."""
+        if self._are_all_whole():
+            return self._drawn(np.random.randint(0, self.size(), size=batch_size))
+        return self._drawn(self._draw_whole(batch_size))
+
+    def _drawn(self, rows: NDArray[Any]) -> Drawn:
+        """Draw an environment for each row, and look up what is not compressed."""
+        cells = self._storage.cells(rows, np.random.randint(0, high=self.n_envs, size=(len(rows),)))
+        # Only use dones that are not due to timeouts
+        dones = self.dones.reshape(-1)[cells] * (1 - self.timeouts.reshape(-1)[cells])
+        rewards = self.rewards.reshape(-1)[cells].reshape(-1, 1)
+        return Drawn(cells, self.actions.reshape(-1, self.action_dim)[cells], rewards, dones.reshape(-1, 1))
+
+    def _batch(self, drawn: Drawn, pairs: Pairs, env: VecNormalize | None) -> Any:
+        """A batch, normalized with what is known now."""
+        obs, next_obs = (
+            self._normalize_obs(self._alone({key: parts[number] for key, parts in pairs.items()}), env)
+            for number in (0, 1)
+        )
+        return self._samples_type(
+            observations=self._to_tensors(obs),
+            actions=self.to_torch(drawn.actions),
+            next_observations=self._to_tensors(next_obs),
+            dones=self.to_torch(drawn.dones),
+            rewards=self.to_torch(self._normalize_reward(drawn.rewards, env)),
+        )
+
+    def _to_tensors(self, observations: Any) -> Any:
+        if isinstance(observations, dict):
+            return {key: self.to_torch(part) for key, part in observations.items()}
+        return self.to_torch(observations)
+
+    def _draw_whole(self, batch_size: int) -> NDArray[Any]:
+        """Draw among the rows that are left."""
+        kept = self._whole_rows()
+        if not kept:
+            found, hint = "its only row could not be stored completely", "Add a transition first."
+            raise BufferStateError(type(self).__name__, f"sample {batch_size} transitions", found, hint)
+        rows: NDArray[Any] = (self.pos - kept + np.random.randint(0, kept, size=batch_size)) % self.buffer_size
+        return rows
+
+    def _are_all_whole(self) -> bool:
+        """Whether every row can be sampled."""
+        return self._kept_rows() == self.size() and not self._is_torn
+
+    def _whole_rows(self) -> int:
+        """How many rows, counted back from the newest, can be sampled."""
+        kept = self._kept_rows()
+        if self.full and (self._is_torn or self.optimize_memory_usage):
+            return min(kept, self.buffer_size - 1)  # the oldest row is torn, or holds what the newest leads to
+        return kept
+
+    def _kept_rows(self) -> int:
+        """How many rows, counted back from the newest, a heap of limited capacity has not dropped."""
+        size, evicted = self.size(), self._storage.evicted_cells
+        if not evicted:
+            return size
+        if self._kept is None or self._kept[0] != (self.pos, evicted):
+            self._kept = (self.pos, evicted), self._count_kept(size)
+        return self._kept[1]
+
+    def _count_kept(self, size: int) -> int:
+        lost = np.flatnonzero(self._storage.lost_rows()[(self.pos - size + np.arange(size)) % self.buffer_size])
+        low = int(lost[-1]) + 1 if len(lost) else 0
+        # Cells are dropped in the order in which they were written, so the border is found by halving.
+        high = size - 1  # the newest row is always there
+        while low < high:
+            middle = (low + high) // 2
+            if self._storage.holds((self.pos - size + middle) % self.buffer_size):
+                high = middle
+            else:
+                low = middle + 1
+        return size - low
