@@ -1,6 +1,5 @@
 """The thread that reads ahead: who may use the stores when, and when it begins and ends."""
 
-import copy
 import gc
 import os
 import pickle
