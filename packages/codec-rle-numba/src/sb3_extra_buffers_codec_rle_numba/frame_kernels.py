@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,9 +92,6 @@ class NumbaKernels:
 
     name = "numba"
 
-    def __init__(self) -> None:
-        self._workspaces: WeakKeyDictionary[Streams, _Workspace] = WeakKeyDictionary()
-
     def write(
         self, streams: Streams, references: Indices, rows: Bytes, begin: int, following: Bytes | None = None, /
     ) -> int:
@@ -126,9 +122,9 @@ class NumbaKernels:
             raise PayloadError("frames", int(plan[2, damaged]), problem)
 
     def _workspace(self, streams: Streams) -> _Workspace:
-        workspace = self._workspaces.get(streams)
-        if workspace is None:
-            workspace = self._workspaces[streams] = _Workspace(streams)
+        workspace = streams.workspace
+        if not isinstance(workspace, _Workspace):
+            workspace = streams.workspace = _Workspace(streams)
         return workspace
 
     def __reduce__(self) -> tuple[Any, ...]:

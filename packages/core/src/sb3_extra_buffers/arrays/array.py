@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sb3_extra_buffers.arrays.casting import as_shape, broadcast, fit, narrow, storable
+from sb3_extra_buffers.arrays.casting import as_rows, as_shape, broadcast, fit, narrow, storable
 from sb3_extra_buffers.arrays.indexing import has_arrays, last_of_each, picks_whole_cells
 from sb3_extra_buffers.arrays.numbers import CellNumbers
 from sb3_extra_buffers.arrays.recycling import BLOCKS, BatchMemory
 from sb3_extra_buffers.codecs import CellSpec, CodecLike
 from sb3_extra_buffers.errors import HeapStateError, ObservationError, ParameterError
 from sb3_extra_buffers.stores import AUTO, Demand, Place, Plane, Store, build_stores, parse_request
-from sb3_extra_buffers.views import Bytes, Indices
+from sb3_extra_buffers.views import Indices
 
 
 class CompressedArray:
@@ -182,6 +182,11 @@ class CompressedArray:
     def __repr__(self) -> str:
         return f"<CompressedArray {self.shape} of {self._dtype}, {self.codec}>"
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether rows of this shape and dtype are stored without converting or checking them."""
+        return self._row is not None
+
     def takes(self, value: Any) -> bool:
         """Whether a value is a row that can be stored without converting, checking or broadcasting it."""
         return (
@@ -293,8 +298,3 @@ def read_both(first: CompressedArray, second: CompressedArray, cells: Indices) -
     found = [array._batches.empty(cells.shape + array._item, array._stored) for array in (first, second)]
     store.frames.read_both(cells, *(as_rows(values, len(cells)) for values in found))
     return [values.astype(array.dtype, copy=False) for array, values in zip((first, second), found)]
-
-
-def as_rows(values: NDArray[Any], count: int) -> Bytes:
-    """Cells as bytes, a row for each."""
-    return values.reshape(count, -1).view(np.uint8)

@@ -33,12 +33,16 @@ class CellNumbers:
         if type(key) is tuple and len(key) == 1:
             (key,) = key
         if isinstance(key, (int, np.integer)) and 0 <= key < self.shape[0] and not isinstance(key, bool):
-            return np.arange(key * self._row, (key + 1) * self._row).reshape(self.shape[1:])
+            return self.row(int(key)).reshape(self.shape[1:])
         if type(key) is tuple and len(key) == self.ndim and all(map(_are_integers, key)):
             places = [part.astype(np.int64, copy=False) for part in key]
             if all(_are_within(place, length) for place, length in zip(places, self.shape)):
                 return self._at(*places)
         return np.asarray(self)[key]
+
+    def row(self, number: int) -> Indices:
+        """The numbers of a row that is known to exist, in one dimension."""
+        return np.arange(number * self._row, (number + 1) * self._row)
 
     def _at(self, numbers: Indices, *places: Indices) -> Indices:
         for place, length in zip(places, self.shape[1:]):

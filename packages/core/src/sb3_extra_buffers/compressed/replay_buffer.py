@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import torch as th
@@ -140,12 +141,11 @@ class CompressedReplayBuffer(SampledTransitions):
         obs, next_obs = self._incoming("obs", obs), self._incoming("next_obs", next_obs)
         action = self._row("action", action, self.action_dim)
         reward, done = self._row("reward", reward), self._row("done", done)
-        if self.handle_timeout_termination:
-            self._check_infos(infos)
+        timeouts = self._timeouts_of(infos) if self.handle_timeout_termination else None
         # Only a heap can fail from here on, in the middle of a row: what that row held before must not be sampled.
         position, was_full, self._is_torn = self.pos, self.full, self.full
         if self._adds_plainly and not self.optimize_memory_usage:
-            self._add(obs, next_obs, action, reward, done, infos)
+            self._add(obs, next_obs, action, reward, done, timeouts)
         else:
             super().add(obs, next_obs, action, reward, done, infos)
         if self._storage.evicted_cells and not self._storage.holds(position):
@@ -160,7 +160,7 @@ class CompressedReplayBuffer(SampledTransitions):
         action: NDArray[Any],
         reward: NDArray[Any],
         done: NDArray[Any],
-        infos: list[dict[str, Any]],
+        timeouts: list[Any] | None,
     ) -> None:
         """What ``ReplayBuffer.add`` does, without its copies of all arguments: a store keeps none of them."""
         position = self.pos
@@ -168,8 +168,8 @@ class CompressedReplayBuffer(SampledTransitions):
         self.actions[position] = action.reshape(self.n_envs, self.action_dim)
         self.rewards[position] = reward
         self.dones[position] = done
-        if self.handle_timeout_termination:
-            self.timeouts[position] = [info.get("TimeLimit.truncated", False) for info in infos]
+        if timeouts is not None:
+            self.timeouts[position] = timeouts
         self.pos += 1
         if self.pos == self.buffer_size:
             self.full = True
@@ -216,11 +216,13 @@ class CompressedReplayBuffer(SampledTransitions):
             return self.reconstruct_obs((idx + 1) % self.buffer_size, env_idx)
         return self._decoded(self._storage.next_observations, idx, env_idx)
 
-    def _check_infos(self, infos: Any) -> None:
-        are_dicts = [isinstance(info, dict) for info in infos] if isinstance(infos, (list, tuple)) else []
-        if are_dicts != [True] * self.n_envs:
-            expected = f"a dictionary for each of {self.n_envs} environments"
-            raise ObservationError(type(self).__name__, "infos", repr(infos), expected)
+    def _timeouts_of(self, infos: Any) -> list[Any]:
+        """Whether each environment ended because of a time limit."""
+        if isinstance(infos, (list, tuple)) and len(infos) == self.n_envs:
+            with suppress(AttributeError):  # what has no get() is no dictionary
+                return [info.get("TimeLimit.truncated", False) for info in infos]
+        expected = f"a dictionary for each of {self.n_envs} environments"
+        raise ObservationError(type(self).__name__, "infos", repr(infos), expected)
 
     def _refuse_row(self) -> None:
         heap = self._storage.heap

@@ -11,7 +11,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.arrays import CompressedArray
-from sb3_extra_buffers.arrays.array import as_rows, read_both
+from sb3_extra_buffers.arrays.array import read_both
+from sb3_extra_buffers.arrays.casting import as_rows
 from sb3_extra_buffers.arrays.numbers import CellNumbers
 from sb3_extra_buffers.arrays.recycling import BLOCKS
 from sb3_extra_buffers.codecs import CellSpec
@@ -76,7 +77,7 @@ class ObservationStorage:
         parts = parts_of(space)
         keys = None if NO_KEY in parts else tuple(parts)
         options.check(owner, keys)
-        self._cells = CellNumbers((rows, n_envs))
+        self._cells, self._n_envs = CellNumbers((rows, n_envs)), n_envs
         stored = {}
         for key, part in parts.items():
             stored[key] = options.stored_dtype(owner, None if keys is None else key, np.dtype(part.dtype))
@@ -107,10 +108,24 @@ class ObservationStorage:
             self.observations[key] = CompressedArray.over(own, *form)
             if per_step is PerStep.TRANSITIONS:
                 self.next_observations[key] = CompressedArray.over(following, *form)
+        arrays = [array for array in self.observations.values() if isinstance(array.store, Plane)]
+        self._frames: list[Frames] = [array.store.frames for array in arrays if isinstance(array.store, Plane)]
+        #: Frames of observations and next observations that are stored as they come, in a space without keys.
+        self._plain_frames: Frames | None = None
+        if keys is None and arrays and arrays[0].is_plain and self.next_observations:
+            self._plain_frames = self._frames[0]
 
     def cells(self, rows: NDArray[Any], envs: NDArray[Any]) -> NDArray[np.int64]:
-        """The numbers of transitions."""
-        found: NDArray[np.int64] = self._cells[rows, envs]
+        """The numbers of transitions.
+
+        :param rows: of the buffer
+        :param envs: an environment for each, in range
+        """
+        rows, count = np.asarray(rows, np.int64), self._cells.size
+        found: NDArray[np.int64] = rows * self._n_envs + envs
+        # One look at all of them: without their sign, negative numbers are the largest.
+        if len(found) and found.view(np.uint64).max() >= count:
+            found = self._cells[rows, envs]  # from the end, or an error
         return found
 
     def read_both(self, cells: NDArray[np.int64]) -> dict[str, list[NDArray[Any]]]:
@@ -125,22 +140,25 @@ class ObservationStorage:
         """Store a step of all environments, for a space without keys.
 
         :param row: where
-        :param obs: an observation for each environment, as the array takes it
-        :param next_obs: what they lead to
+        :param obs: an observation for each environment, of the shape and dtype of the array
+        :param next_obs: what they lead to, likewise
         """
-        observations, following = self.observations[NO_KEY], self.next_observations[NO_KEY]
-        store = observations.store
-        if isinstance(store, Plane) and observations.takes(obs) and following.takes(next_obs):
+        if self._plain_frames is not None and obs.flags.c_contiguous and next_obs.flags.c_contiguous:
             count = len(obs)
-            store.frames.write_both(self._cells[row], as_rows(obs, count), as_rows(next_obs, count))
+            self._plain_frames.write_both(self._cells.row(row), as_rows(obs, count), as_rows(next_obs, count))
         else:
-            observations[row] = obs
-            following[row] = next_obs
+            self.observations[NO_KEY][row] = obs
+            self.next_observations[NO_KEY][row] = next_obs
 
     @property
     def evicted_cells(self) -> int:
         """How many cells the heap has dropped to stay within its capacity, or could not take."""
-        return 0 if self.heap is None else self.heap.evicted.cells + sum(frames.dropped for frames in self._frames)
+        if self.heap is None:
+            return 0
+        count = self.heap.evicted.cells
+        for frames in self._frames:
+            count += frames.dropped
+        return count
 
     @property
     def overhead(self) -> int:
@@ -157,11 +175,6 @@ class ObservationStorage:
         """Whether every observation of a row that was written can still be read."""
         stores = [array.store for array in self.observations.values() if array.store is not None]
         return all(bool(store.holds(self._cells[row]).all()) for store in stores)
-
-    @property
-    def _frames(self) -> list[Frames]:
-        stores = [array.store for array in self.observations.values()]
-        return [store.frames for store in stores if isinstance(store, Plane)]
 
     def lost_rows(self) -> NDArray[np.bool_]:
         """For each row, whether frames of it were dropped. Unlike cells, they need not be those of the oldest rows."""

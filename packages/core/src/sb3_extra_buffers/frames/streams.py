@@ -88,6 +88,8 @@ class Streams:
         self.free = untouched(slots, np.int32)
         #: How many patterns there are, free slots, slots that were ever used.
         self.numbers = np.array([1, 0, 0], np.int64)
+        #: What kernels keep for themselves, such as addresses. It does not travel.
+        self.workspace: object = None
         for stream in range(streams):
             self.open[stream] = self.take()
 
@@ -192,7 +194,8 @@ class Streams:
             further = further[more] - self.sizes[slots]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, **{name: used_part(getattr(self, name)) for name in _BY_SLOT}, "slots": self.slots}
+        used = {name: used_part(getattr(self, name)) for name in _BY_SLOT}
+        return {**self.__dict__, **used, "slots": self.slots, "workspace": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         slots = state.pop("slots")

@@ -59,7 +59,8 @@ class FrameStore:
         self._write(np.ascontiguousarray(cells), rows, following)
 
     def _write(self, references: Indices, rows: Bytes, following: Bytes | None = None) -> None:
-        self._unmark(references, following)
+        if self._lost is not None:
+            self._unmark(self._lost, references, following)
         write, streams = self._kernels.write, self._streams
         done, count = 0, len(rows) if following is None else 2 * len(rows)
         while (done := write(streams, references, rows, done, following)) < count:
@@ -67,12 +68,11 @@ class FrameStore:
         if self._lost is not None and not self._is_gathering:
             self._write_again(references, rows, following)
 
-    def _unmark(self, references: Indices, following: Bytes | None) -> None:
+    def _unmark(self, lost: NDArray[np.bool_], references: Indices, following: Bytes | None) -> None:
         """What is written is not lost any more."""
-        if self._lost is not None:
-            self._lost[references] = False
-            if following is not None:
-                self._lost[references + self.cells] = False
+        lost[references] = False
+        if following is not None:
+            lost[references + self.cells] = False
 
     def _write_again(self, references: Indices, rows: Bytes, following: Bytes | None) -> None:
         """Write what was lost to a chunk that was stored after it in the same call. Once: the heap may be too small."""
