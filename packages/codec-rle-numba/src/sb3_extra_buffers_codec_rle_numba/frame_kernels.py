@@ -32,7 +32,8 @@ class _Workspace:
         #: How many chunks an observation can reach into.
         self.most_chunks = MAX_BACK // streams.chunk + 2
         scattered = 0 if geometry.pixels == 1 else 2 * geometry.row_nbytes
-        self.scratch_nbytes = geometry.frame_nbytes + 8 + 32 * geometry.depth + scattered
+        # What an observation and the next one need, and room for both if their frames are scattered.
+        self.scratch_nbytes = 32 * geometry.depth + scattered
         # A whole observation if its frames are scattered; numbers, positions, rows and distances of its frames.
         self._scratch = np.zeros((geometry.row_nbytes if scattered else 0) + 25 * geometry.depth + 8, np.uint8)
         own = len(streams.newest) - streams.streams
@@ -65,6 +66,7 @@ class _Workspace:
             filling.content,
             filling.content.shape[1],
             filling.filled,
+            filling.first_nbytes,
             filling.base,
             filling.tail,
             streams.previous,

@@ -128,8 +128,11 @@ def _note_needs(table: Any, reference: Any, target: Any, needs: Any, count: Any)
 
 
 @helper
-def _supply(table: Any, stream: Any, needs: Any, count: Any, frame: Any, plan: Any) -> Any:
-    """Write every frame that is needed to where it is needed; return the place of a damaged chunk, or -1."""
+def _supply(table: Any, stream: Any, needs: Any, count: Any, plan: Any) -> Any:
+    """Write every frame that is needed to where it is needed; return the place of a damaged chunk, or -1.
+
+    A frame is made where it is needed, and the next one out of a copy of it.
+    """
     nbytes, room, width = table[PIXELS] * table[GROUP], table[ROOM], table[WIDTH]
     need = U(0)
     while need < count:
@@ -139,8 +142,7 @@ def _supply(table: Any, stream: Any, needs: Any, count: Any, frame: Any, plan: A
             counts = table[COUNTS] + stream * room * width
             steps = table[STEPS] + stream * table[STEPS_NBYTES]
             content = table[CONTENT] + stream * table[CONTENT_NBYTES]
-            limit = content + int64(table[FILLED], stream * U(2) + U(1))
-            copy(frame, table[BASE] + stream * nbytes, nbytes)
+            limit, base = content + int64(table[FILLED], stream * U(2) + U(1)), table[BASE] + stream * nbytes
         else:
             place = S(int32(table[PLACE], slot))
             counts, length = U(plan[ADDRESS_OF, place]), U(plan[LENGTH_OF, place])
@@ -152,18 +154,26 @@ def _supply(table: Any, stream: Any, needs: Any, count: Any, frame: Any, plan: A
                 content += load_count(counts + U(offset) * width, width) * U(2)
             if content > limit:
                 return place
-            copy(frame, U(plan[BASE_OF, place]), nbytes)
+            base = U(plan[BASE_OF, place])
+        frame = int64(needs, need * U(2) + U(1))
+        copy(frame, base, nbytes)
         for offset in range(size):
             number = load_count(counts + U(offset) * width, width)
             content = apply_patch(frame, nbytes, steps, number, content, limit)
             if content == U(0):
                 return place
             steps += number * U(2)
+            if int64(needs, need * U(2)) != first + U(offset):
+                continue
+            need += U(1)
             while need < count and int64(needs, need * U(2)) == first + U(offset):
                 copy(int64(needs, need * U(2) + U(1)), frame, nbytes)
                 need += U(1)
             if need == count or int64(needs, need * U(2)) - first >= room:
                 break
+            following = int64(needs, need * U(2) + U(1))
+            copy(following, frame, nbytes)
+            frame = following
     return S(-1)
 
 
@@ -173,8 +183,7 @@ def read_rows(table: Any, references: Any, plan: Any, rows: Any, following: Any,
     depth, pixels, group = table[DEPTH], table[PIXELS], table[GROUP]
     nbytes = pixels * group
     row_nbytes = depth * nbytes
-    frame = U(scratch.ctypes.data)
-    needs = frame + nbytes + U(8)
+    needs = U(scratch.ctypes.data)
     planes = needs + U(32) * depth
     for index in range(len(references)):
         row, next_row = U(rows.ctypes.data) + U(index) * row_nbytes, U(following.ctypes.data) + U(index) * row_nbytes
@@ -185,7 +194,7 @@ def read_rows(table: Any, references: Any, plan: Any, rows: Any, following: Any,
         if len(following):
             next_target = next_row if pixels == U(1) else planes + row_nbytes
             count = _note_needs(table, reference + table[CELLS_PER_PLANE], next_target, needs, count)
-        damaged = _supply(table, stream, needs, count, frame, plan)
+        damaged = _supply(table, stream, needs, count, plan)
         if damaged >= S(0):
             return damaged
         if pixels != U(1):

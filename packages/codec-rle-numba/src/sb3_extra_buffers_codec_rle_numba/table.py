@@ -44,6 +44,7 @@ BLANK = S(-1)
     CONTENT,
     CONTENT_NBYTES,
     FILLED,
+    FIRST_NBYTES,
     BASE,
     TAIL,
     PREVIOUS,
@@ -54,7 +55,7 @@ BLANK = S(-1)
     MARK,
     PLACE,
     SCRATCH,
-) = range(36)
+) = range(37)
 
 Table = types.Array(types.uint64, 1, "C", readonly=True)
 Numbers = types.Array(types.int64, 1, "C", readonly=True)

@@ -28,6 +28,7 @@ from sb3_extra_buffers_codec_rle_numba.table import (
     COUNTS,
     DEPTH,
     FILLED,
+    FIRST_NBYTES,
     FREE,
     GROUP,
     LAST,
@@ -108,6 +109,8 @@ def _append(table: Any, stream: Any, frame: Any, nbytes: Any, number: Any, posit
     count = (steps_end - steps) >> U(1)
     apply_patch(tail, nbytes, steps, count, content, content_end)
     store_count(table[COUNTS] + (stream * table[ROOM] + place) * table[WIDTH], table[WIDTH], count)
+    if place == U(0):
+        store(table[FIRST_NBYTES] + stream * U(8), steps_end - steps + content_end - content)
     store(filled, int64(filled, U(0)) + steps_end - steps)
     store(filled + U(8), int64(filled, U(1)) + content_end - content)
     store(table[SIZES] + slot * U(4), np.int32(place + U(1)))

@@ -8,10 +8,9 @@ import pytest
 from sb3_extra_buffers.errors import PayloadError
 from sb3_extra_buffers.frames.open_chunks import OpenChunks
 from sb3_extra_buffers.frames.packing import (
+    END,
     Parsed,
-    assemble,
     count_dtype,
-    first_nbytes,
     patch,
     spread,
     worst_nbytes,
@@ -25,7 +24,7 @@ def pack(frames, base):
     assert all(len(steps) <= worst_steps_nbytes(len(base)) for steps, _ in patches)
     counts = np.array([len(steps) // 2 for steps, _ in patches], count_dtype(len(base)))
     steps, content = (np.concatenate([part[number] for part in patches]) for number in (0, 1))
-    return assemble(counts, steps, content), first_nbytes(counts, steps)
+    return np.concatenate([counts.view(np.uint8), steps, content, END]), len(patches[0][0]) + len(patches[0][1])
 
 
 def unpack(packed, count, base, upto=None):

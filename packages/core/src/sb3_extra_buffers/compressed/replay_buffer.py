@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 import torch as th
@@ -148,7 +147,7 @@ class CompressedReplayBuffer(SampledTransitions):
             self._add(obs, next_obs, action, reward, done, timeouts)
         else:
             super().add(obs, next_obs, action, reward, done, infos)
-        if self._storage.evicted_cells and not self._storage.holds(position):
+        if self._storage.has_evicted(position):
             self.pos, self.full = position, was_full
             self._refuse_row()
         self._is_torn = False
@@ -169,7 +168,7 @@ class CompressedReplayBuffer(SampledTransitions):
         self.rewards[position] = reward
         self.dones[position] = done
         if timeouts is not None:
-            self.timeouts[position] = timeouts
+            self.timeouts[position] = timeouts if any(timeouts) else 0  # numpy takes its time for a list
         self.pos += 1
         if self.pos == self.buffer_size:
             self.full = True
@@ -187,8 +186,11 @@ class CompressedReplayBuffer(SampledTransitions):
             self._ahead = None
             hint = "Collect transitions before training; see learning_starts."
             raise BufferStateError(type(self).__name__, f"sample {batch_size} transitions", "the buffer is empty", hint)
-        with self._sampling():
+        self._is_sampling = True
+        try:
             return self._delivered(self._sample(batch_size, env))
+        finally:
+            self._is_sampling = False
 
     def reset(self) -> None:
         """Forget all transitions. Their memory is used again."""
@@ -219,8 +221,10 @@ class CompressedReplayBuffer(SampledTransitions):
     def _timeouts_of(self, infos: Any) -> list[Any]:
         """Whether each environment ended because of a time limit."""
         if isinstance(infos, (list, tuple)) and len(infos) == self.n_envs:
-            with suppress(AttributeError):  # what has no get() is no dictionary
+            try:
                 return [info.get("TimeLimit.truncated", False) for info in infos]
+            except AttributeError:
+                pass  # what has no get() is no dictionary
         expected = f"a dictionary for each of {self.n_envs} environments"
         raise ObservationError(type(self).__name__, "infos", repr(infos), expected)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,14 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_extra_buffers.compressed.base import BaseCompressedBuffer
 from sb3_extra_buffers.compressed.prefetch import Worker
+from sb3_extra_buffers.compressed.spaces import NO_KEY
 from sb3_extra_buffers.errors import BufferStateError
 
 #: Observations and next observations, by key.
 Pairs = dict[str, list[NDArray[Any]]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Drawn:
     """Transitions that were drawn, as they were then."""
 
@@ -56,9 +57,17 @@ class SampledTransitions(BaseCompressedBuffer, ReplayBuffer):
     def _sample(self, batch_size: int, env: VecNormalize | None) -> Any:
         if self._storage.worker is not None:
             return self._sample_ahead(batch_size, env, self._storage.worker)
+        if self._makes_batches_itself():
+            drawn = self._draw(batch_size)
+            return self._batch(drawn, self._storage.read_both(drawn.cells), env)
         if self._are_all_whole():
             return super().sample(batch_size, env)
         return self._get_samples(self._draw_whole(batch_size), env=env)
+
+    def _makes_batches_itself(self) -> bool:
+        """Whether a batch can go the shortest way. A subclass with a ``_get_samples`` of its own shall be asked."""
+        is_own = type(self)._get_samples is SampledTransitions._get_samples
+        return is_own and self._reads_together and not self.optimize_memory_usage
 
     def _sample_ahead(self, batch_size: int, env: VecNormalize | None, worker: Worker) -> Any:
         """Hand out what was drawn the last time, and draw what will be handed out the next time.
@@ -76,14 +85,15 @@ class SampledTransitions(BaseCompressedBuffer, ReplayBuffer):
         if self._are_all_whole() or self._whole_rows():
             following = self._draw(batch_size)
             job = worker.submit(self._storage.read_both, following.cells)
-            self._ahead = replace(following, observations=job)
+            following.observations = job
+            self._ahead = following
         return self._batch(drawn, found, env)
 
     def _get_samples(self, batch_inds: NDArray[Any], env: VecNormalize | None = None) -> Any:
         """What Stable-Baselines3 does, with observations and next observations read in one go."""
         if not self._reads_together or self.optimize_memory_usage:
             return super()._get_samples(batch_inds, env)
-        drawn = self._drawn(batch_inds)
+        drawn = self._drawn(self._storage.known_rows(batch_inds))
         return self._batch(drawn, self._storage.read_both(drawn.cells), env)
 
     def _draw(self, batch_size: int) -> Drawn:
@@ -94,7 +104,7 @@ class SampledTransitions(BaseCompressedBuffer, ReplayBuffer):
 
     def _drawn(self, rows: NDArray[Any]) -> Drawn:
         """Draw an environment for each row, and look up what is not compressed."""
-        cells = self._storage.cells(rows, np.random.randint(0, high=self.n_envs, size=(len(rows),)))
+        cells = rows * self.n_envs + np.random.randint(0, high=self.n_envs, size=(len(rows),))
         # Only use dones that are not due to timeouts
         dones = self.dones.reshape(-1)[cells] * (1 - self.timeouts.reshape(-1)[cells])
         rewards = self.rewards.reshape(-1)[cells].reshape(-1, 1)
@@ -102,14 +112,11 @@ class SampledTransitions(BaseCompressedBuffer, ReplayBuffer):
 
     def _batch(self, drawn: Drawn, pairs: Pairs, env: VecNormalize | None) -> Any:
         """A batch, normalized with what is known now."""
-        obs, next_obs = (
-            self._normalize_obs(self._alone({key: parts[number] for key, parts in pairs.items()}), env)
-            for number in (0, 1)
-        )
+        obs, next_obs = pairs[NO_KEY] if NO_KEY in pairs else ({key: pairs[key][n] for key in pairs} for n in (0, 1))
         return self._samples_type(
-            observations=self._to_tensors(obs),
+            observations=self._to_tensors(self._normalize_obs(obs, env)),
             actions=self.to_torch(drawn.actions),
-            next_observations=self._to_tensors(next_obs),
+            next_observations=self._to_tensors(self._normalize_obs(next_obs, env)),
             dones=self.to_torch(drawn.dones),
             rewards=self.to_torch(self._normalize_reward(drawn.rewards, env)),
         )

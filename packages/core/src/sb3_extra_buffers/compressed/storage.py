@@ -31,6 +31,7 @@ from sb3_extra_buffers.stores import (
     RewrittenStore,
     Store,
     TransitionStore,
+    UndecidedFrames,
     build_stores,
     preference,
 )
@@ -77,7 +78,7 @@ class ObservationStorage:
         parts = parts_of(space)
         keys = None if NO_KEY in parts else tuple(parts)
         options.check(owner, keys)
-        self._cells, self._n_envs = CellNumbers((rows, n_envs)), n_envs
+        self._cells = CellNumbers((rows, n_envs))
         stored = {}
         for key, part in parts.items():
             stored[key] = options.stored_dtype(owner, None if keys is None else key, np.dtype(part.dtype))
@@ -115,17 +116,9 @@ class ObservationStorage:
         if keys is None and arrays and arrays[0].is_plain and self.next_observations:
             self._plain_frames = self._frames[0]
 
-    def cells(self, rows: NDArray[Any], envs: NDArray[Any]) -> NDArray[np.int64]:
-        """The numbers of transitions.
-
-        :param rows: of the buffer
-        :param envs: an environment for each, in range
-        """
-        rows, count = np.asarray(rows, np.int64), self._cells.size
-        found: NDArray[np.int64] = rows * self._n_envs + envs
-        # One look at all of them: without their sign, negative numbers are the largest.
-        if len(found) and found.view(np.uint64).max() >= count:
-            found = self._cells[rows, envs]  # from the end, or an error
+    def known_rows(self, rows: NDArray[Any]) -> NDArray[np.int64]:
+        """The same rows, counted from the first; an ``IndexError`` if there is no such row."""
+        found: NDArray[np.int64] = CellNumbers((len(self._cells),))[np.asarray(rows)]
         return found
 
     def read_both(self, cells: NDArray[np.int64]) -> dict[str, list[NDArray[Any]]]:
@@ -143,9 +136,12 @@ class ObservationStorage:
         :param obs: an observation for each environment, of the shape and dtype of the array
         :param next_obs: what they lead to, likewise
         """
-        if self._plain_frames is not None and obs.flags.c_contiguous and next_obs.flags.c_contiguous:
+        frames = self._plain_frames
+        if frames is not None and obs.flags.c_contiguous and next_obs.flags.c_contiguous:
+            if isinstance(frames, UndecidedFrames):
+                frames = self._plain_frames = frames.decided or frames
             count = len(obs)
-            self._plain_frames.write_both(self._cells.row(row), as_rows(obs, count), as_rows(next_obs, count))
+            frames.write_both(self._cells.row(row), as_rows(obs, count), as_rows(next_obs, count))
         else:
             self.observations[NO_KEY][row] = obs
             self.next_observations[NO_KEY][row] = next_obs
@@ -170,6 +166,10 @@ class ObservationStorage:
     def nbytes_for_batches(self) -> int:
         """Bytes of memory that batches are decoded into."""
         return sum(array.nbytes_for_batches for array in self._arrays())
+
+    def has_evicted(self, row: int) -> bool:
+        """Whether a heap that keeps to a budget has dropped a row at once that was just written."""
+        return self.heap is not None and self.heap.evicted.cells > 0 and not self.holds(row)
 
     def holds(self, row: int) -> bool:
         """Whether every observation of a row that was written can still be read."""

@@ -88,6 +88,8 @@ def _append(streams: Streams, stream: int, frame: Bytes) -> _Place:
     filling.steps[stream, steps : steps + len(own_steps)] = own_steps
     filling.content[stream, content : content + len(own_content)] = own_content
     filling.filled[stream] += len(own_steps), len(own_content)
+    if not place:
+        filling.first_nbytes[stream] = len(own_steps) + len(own_content)
     filling.tail[stream] = frame
     streams.sizes[slot] += 1
     streams.total[stream] += 1

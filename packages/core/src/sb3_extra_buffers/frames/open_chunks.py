@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.frames.packing import PADDING, assemble, count_dtype, first_nbytes, worst_steps_nbytes
+from sb3_extra_buffers.frames.packing import END, PADDING, count_dtype, worst_steps_nbytes
 from sb3_extra_buffers.views import Bytes, untouched
 
 
@@ -28,6 +28,8 @@ class OpenChunks:
         self.content = untouched((streams, frames * frame_nbytes + PADDING))
         #: How many bytes of the steps are written, and of the content.
         self.filled = np.zeros((streams, 2), np.int64)
+        #: How many of these belong to the first patch.
+        self.first_nbytes = np.zeros(streams, np.int64)
         #: What the first patch is made on.
         self.base = np.zeros((streams, frame_nbytes), np.uint8)
         #: What the next patch will be made on: the newest frame, or the base.
@@ -48,14 +50,15 @@ class OpenChunks:
         self.filled[stream] = 0
         self.base[stream] = self.tail[stream] = base
 
-    def packed(self, stream: int, frames: int) -> Bytes:
-        """The bytes of a chunk that has so many frames."""
+    def parts(self, stream: int, frames: int) -> list[Bytes]:
+        """The bytes of a chunk that has so many frames, in pieces that are valid until the next is begun."""
         steps, content = self.filled[stream].tolist()
-        return assemble(self.counts[stream, :frames], self.steps[stream, :steps], self.content[stream, :content])
+        counts = self.counts[stream, :frames].view(np.uint8)
+        return [counts, self.steps[stream, :steps], self.content[stream, :content], END]
 
-    def first_nbytes(self, stream: int) -> int:
-        """What the first patch takes. There must be one."""
-        return first_nbytes(self.counts[stream], self.steps[stream])
+    def packed(self, stream: int, frames: int) -> Bytes:
+        """The bytes of a chunk that has so many frames, in one piece."""
+        return np.concatenate(self.parts(stream, frames))
 
     def __getstate__(self) -> dict[str, Any]:
         steps, content = self.filled.max(axis=0).tolist()

@@ -20,7 +20,8 @@ MAX_GAP = 2
 MAX_STEP = 255
 #: What follows the last byte, so that eight bytes can be read from wherever a segment is.
 PADDING = 7
-_PADDING = np.zeros(PADDING, np.uint8)
+#: The same as bytes.
+END = np.zeros(PADDING, np.uint8)
 
 
 def count_dtype(frame_nbytes: int) -> np.dtype[Any]:
@@ -37,22 +38,6 @@ def worst_steps_nbytes(frame_nbytes: int) -> int:
 def worst_nbytes(frames: int, frame_nbytes: int) -> int:
     """What a chunk takes if no frame has anything in common with the one before it."""
     return frames * (count_dtype(frame_nbytes).itemsize + worst_steps_nbytes(frame_nbytes) + frame_nbytes) + PADDING
-
-
-def assemble(counts: NDArray[Any], steps: Bytes, content: Bytes) -> Bytes:
-    """The bytes of a chunk.
-
-    :param counts: how many steps each patch has, of :func:`count_dtype`
-    :param steps: those of all patches
-    :param content: what they put
-    """
-    return np.concatenate([counts.view(np.uint8), steps, content, _PADDING])
-
-
-def first_nbytes(counts: NDArray[Any], steps: Bytes) -> int:
-    """How many bytes of a chunk the first patch takes, besides its count."""
-    own = steps[: 2 * int(counts[0])]
-    return len(own) + int(own[1::2].sum())
 
 
 def patch(old: Bytes, new: Bytes) -> tuple[Bytes, Bytes]:

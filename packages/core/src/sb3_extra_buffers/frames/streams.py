@@ -130,10 +130,6 @@ class Streams:
         self.sizes[slot] = 0
         return slot
 
-    def complete(self) -> list[int]:
-        """The streams whose chunk is complete."""
-        return np.flatnonzero(self.sizes[self.open] >= self.chunk).tolist()
-
     def advance(self, stream: int) -> int:
         """Leave a complete chunk behind and open another one. Returns its slot."""
         complete, following = int(self.open[stream]), self.take()

@@ -13,6 +13,7 @@ from sb3_extra_buffers.stores.raw import RawStore
 from sb3_extra_buffers.stores.request import AUTO, parse_request
 from sb3_extra_buffers.stores.rewritten import RewrittenStore
 from sb3_extra_buffers.stores.transitions import TransitionStore
+from sb3_extra_buffers.stores.undecided import UndecidedFrames
 
 __all__ = [
     "AUTO",
@@ -34,6 +35,7 @@ __all__ = [
     "RewrittenStore",
     "Store",
     "TransitionStore",
+    "UndecidedFrames",
     "build_stores",
     "parse_request",
     "preference",

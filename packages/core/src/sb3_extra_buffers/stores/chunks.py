@@ -76,17 +76,19 @@ class ChunkStore:
         """Bytes of memory for keeping track."""
         return self.bases.nbytes
 
-    def put(self, slot: int, packed: Bytes, raw_nbytes: int) -> None:
+    def put(self, slot: int, parts: Sequence[Bytes], raw_nbytes: int) -> None:
         """Store a chunk. If the heap has no room for it, all chunks are what they were.
 
         :param slot: where
-        :param packed: its bytes
+        :param parts: its bytes, in pieces
         :param raw_nbytes: what its frames take as they are
         """
-        payload, exponent = self._compressed(packed, raw_nbytes)
-        room = self._heap.reserve(np.array([self._first + slot]), len(payload))
-        room[:] = np.frombuffer(payload, np.uint8)
-        self._heap.commit(np.array([len(payload)]))
+        nbytes, exponent = sum(map(len, parts)), 0
+        if self._codec is not None or nbytes * self._SMALL > raw_nbytes:
+            parts, exponent = self._compressed(parts, nbytes)
+            nbytes = sum(map(len, parts))
+        np.concatenate(parts, out=self._heap.reserve(np.array([self._first + slot]), nbytes))
+        self._heap.commit(np.array([nbytes]))
         self._padded[slot] = exponent
         self._addresses[slot] = 0
 
@@ -158,18 +160,18 @@ class ChunkStore:
             raise HeapStateError(type(self._heap).__name__, "read", found, "Give the heap a larger capacity.")
         return starts, lengths
 
-    def _compressed(self, packed: Bytes, raw_nbytes: int) -> tuple[Any, int]:
+    def _compressed(self, parts: Sequence[Bytes], nbytes: int) -> tuple[Sequence[Bytes], int]:
         """The payload of a chunk, and the power of two that it was padded to; 0 if it is the chunk itself."""
-        spec, limit = self._codec, len(packed)
-        if spec is None and len(packed) * self._SMALL > raw_nbytes:
-            spec, limit = self._fallback, int(len(packed) * self._PAYS)
+        spec, limit = self._codec, nbytes
         if spec is None:
-            return packed, 0
-        exponent = max(len(packed), _MIN_PADDED).bit_length()
+            spec, limit = self._fallback, int(nbytes * self._PAYS)
+        if spec is None:
+            return parts, 0
+        exponent = max(nbytes, _MIN_PADDED).bit_length()
         padded = np.zeros(1 << exponent, np.uint8)
-        padded[: len(packed)] = packed
+        np.concatenate(parts, out=padded[:nbytes])
         payload = self._bound(exponent, spec).encode(padded)
-        return (payload, exponent) if len(payload) < limit else (packed, 0)
+        return ([np.frombuffer(payload, np.uint8)], exponent) if len(payload) < limit else (parts, 0)
 
     def _decompressed(self, slots: Indices, starts: Indices, lengths: Indices) -> list[tuple[Indices, Bytes]]:
         """For each size that compressed chunks were padded to: which of the slots, and a row for each."""

@@ -64,7 +64,8 @@ class FrameStore:
         write, streams = self._kernels.write, self._streams
         done, count = 0, len(rows) if following is None else 2 * len(rows)
         while (done := write(streams, references, rows, done, following)) < count:
-            self._close_complete()
+            plane, index = divmod(done, len(rows))
+            self._close((int(references[index]) + plane * self.cells) % streams.streams)
         if self._lost is not None and not self._is_gathering:
             self._write_again(references, rows, following)
 
@@ -123,32 +124,31 @@ class FrameStore:
         for stream, slot in enumerate(self._streams.open.tolist()):
             self._streams.filling.begin(stream, self._chunks.bases.open(stream, slot))
 
-    def _close_complete(self) -> None:
-        """Store every chunk that is complete."""
-        if not self._is_gathering:
+    def _close(self, stream: int) -> None:
+        """Store the chunk that a stream has completed, and let it begin another one."""
+        streams, bases = self._streams, self._chunks.bases
+        if streams.free_slots <= 2 * streams.streams and not self._is_gathering:
             self._gather()
-        streams = self._streams
-        for stream in streams.complete():
-            slot = int(streams.open[stream])
-            if streams.users[slot] > 1:  # by observations that are still there, not only by being open
-                size = int(streams.sizes[slot])
-                packed = streams.filling.packed(stream, size)
-                try:
-                    self._chunks.put(slot, packed, size * streams.geometry.frame_nbytes)
-                except HeapFullError as error:
-                    if error.capacity:  # it will never fit: dropped, as what is oldest is, so that others can follow
-                        self._lose(np.array([slot]))
-                        self.dropped += 1
-                        self._advance(stream)
-                    raise
-            self._advance(stream)
+        slot, filling = int(streams.open[stream]), streams.filling
+        if streams.sizes[slot] < streams.chunk:
+            return  # what was gathered has closed it already
+        if streams.users[slot] > 1:  # by observations that are still there, not only by being open
+            self._store(slot, stream)
+        bases.learn(stream, filling.tail[stream], int(filling.first_nbytes[stream]))
+        filling.begin(stream, bases.open(stream, streams.advance(stream)))
         self._note_evictions()
 
-    def _advance(self, stream: int) -> None:
-        """Let a stream begin another chunk."""
-        filling, bases = self._streams.filling, self._chunks.bases
-        bases.learn(stream, filling.tail[stream], filling.first_nbytes(stream))
-        filling.begin(stream, bases.open(stream, self._streams.advance(stream)))
+    def _store(self, slot: int, stream: int) -> None:
+        streams = self._streams
+        size = int(streams.sizes[slot])
+        try:
+            self._chunks.put(slot, streams.filling.parts(stream, size), size * streams.geometry.frame_nbytes)
+        except HeapFullError as error:
+            if error.capacity:  # it will never fit: dropped, as what is oldest is, so that others can follow
+                self._lose(np.array([slot]))
+                self.dropped += 1
+                streams.filling.begin(stream, self._chunks.bases.open(stream, streams.advance(stream)))
+            raise
 
     def _note_evictions(self) -> None:
         """Find out what was lost since the last time, and keep new observations from referring to it."""

@@ -62,6 +62,11 @@ class UndecidedFrames:
         self._refuted: set[FrameGeometry] = set()
 
     @property
+    def decided(self) -> FrameStore | None:
+        """The real store, once there is one. It stays the same."""
+        return self._store
+
+    @property
     def codec(self) -> str:
         return self._label if self._store is None else self._store.codec
 

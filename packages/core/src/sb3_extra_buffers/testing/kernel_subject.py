@@ -86,11 +86,12 @@ class Workbench:
         """Write observations, and what follows them to the second plane."""
         done, count = 0, len(rows) if following is None else 2 * len(rows)
         while (done := self.kernels.write(self.streams, cells, rows, done, following)) < count:
-            for stream in self.streams.complete():
-                slot, filling = int(self.streams.open[stream]), self.streams.filling
-                self.shelf.packed[slot] = filling.packed(stream, int(self.streams.sizes[slot]))
-                filling.begin(stream, self.shelf.base)
-                self.streams.advance(stream)
+            plane, index = divmod(done, len(rows))
+            stream = (int(cells[index]) + plane * self.streams.cells) % self.streams.streams
+            slot, filling = int(self.streams.open[stream]), self.streams.filling
+            self.shelf.packed[slot] = filling.packed(stream, int(self.streams.sizes[slot]))
+            filling.begin(stream, self.shelf.base)
+            self.streams.advance(stream)
 
     def read(self, references: Indices) -> Bytes:
         """Read observations."""
