@@ -23,10 +23,10 @@ logger = logging.getLogger("sb3_extra_buffers")
 
 #: Smaller observations are too small for their frames to be worth a chunk.
 MIN_FRAMES_NBYTES = 1024
-#: In fewer steps, a stack of four has no more frames than wait for their chunk to be complete.
+#: In fewer steps, cells take less than the six frames that every stream keeps as they are.
 MIN_FRAMES_ROWS = 32
-#: Frames that wait for their chunk to be complete should not take more than this.
-_MAX_STAGED_NBYTES = 1 << 25
+#: What the chunks that are being filled would take if every frame were noise should not be more than this.
+_MAX_FILLING_NBYTES = 1 << 27
 _MIN_CHUNK = 4
 
 
@@ -114,7 +114,7 @@ class FrameDemand:
         return FrameStore(streams, chunks, kernels, self.cells, reason)
 
     def _chunk(self, geometry: FrameGeometry) -> int:
-        affordable = _MAX_STAGED_NBYTES // (self.streams * geometry.frame_nbytes)
+        affordable = _MAX_FILLING_NBYTES // (self.streams * geometry.frame_nbytes)
         return max(2 * geometry.depth, _MIN_CHUNK, min(self.preference.chunk, affordable))
 
     @property
