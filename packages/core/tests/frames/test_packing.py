@@ -1,12 +1,9 @@
 """The bytes of a chunk are frozen: these are written down by hand."""
 
-import pickle
-
 import numpy as np
 import pytest
 
 from sb3_extra_buffers.errors import PayloadError
-from sb3_extra_buffers.frames.open_chunks import OpenChunks
 from sb3_extra_buffers.frames.packing import (
     END,
     Parsed,
@@ -121,14 +118,3 @@ def test_ranges_are_spread():
 def test_damage_is_noticed(damaged):
     with pytest.raises(PayloadError, match="its patches reach beyond their frame, or beyond its end"):
         unpack(np.array(damaged, np.uint8), 1, np.zeros(10, np.uint8))
-
-
-def test_open_chunks_take_no_more_along_than_is_written():
-    filling = OpenChunks(3, 20, 50_000)
-    filling.steps[1, :4], filling.content[2, :9] = 5, 7
-    filling.filled[1:] = (4, 0), (0, 9)
-    packed = pickle.dumps(filling)
-    assert len(packed) < 320_000  # the base and the newest frame of three streams
-    twin = pickle.loads(packed)
-    for name, part in vars(filling).items():
-        np.testing.assert_array_equal(getattr(twin, name), part)

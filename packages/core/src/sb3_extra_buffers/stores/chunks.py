@@ -62,6 +62,8 @@ class ChunkStore:
         self._threads = threads
         #: The power of two that a chunk is padded to; 0 for one that is not compressed.
         self._padded = untouched(slots)
+        #: Behind the last slot that was ever used.
+        self._end = 0
         self._codecs: dict[int, Codec] = {}
         self._state: tuple[int, int] | None = None
         self._forget_addresses()
@@ -90,6 +92,7 @@ class ChunkStore:
         np.concatenate(parts, out=self._heap.reserve(np.array([self._first + slot]), nbytes))
         self._heap.commit(np.array([nbytes]))
         self._padded[slot] = exponent
+        self._end = max(self._end, slot + 1)
         self._addresses[slot] = 0
 
     def load(self, slots: Sequence[int], /) -> Chunks:
@@ -113,21 +116,27 @@ class ChunkStore:
 
     def place(self, slots: Indices, /) -> Places:
         self.known()  # what is not true any more is forgotten
+        if not self._addresses[slots].all():
+            # All at once, so that batches to come need not ask; unless the heap does not tell how long that is true.
+            self._find_plain(slots if self._state is None else np.arange(self._end))
         addresses, lengths, kept = self._addresses[slots], self._lengths[slots], []
         missing = np.flatnonzero(addresses == 0)
         if len(missing):
             numbers = slots[missing]
-            starts, sizes = self._locate(numbers)
-            plain = self._padded[numbers] == 0
-            found = self._heap.addresses(starts[plain], sizes[plain])
-            addresses[missing[plain]], lengths[missing[plain]] = found, sizes[plain]
-            self._addresses[numbers[plain]], self._lengths[numbers[plain]] = found, sizes[plain]
-            for indices, rows in self._decompressed(numbers, starts, sizes):
+            for indices, rows in self._decompressed(numbers, *self._locate(numbers)):
                 steps = np.arange(len(rows), dtype=np.uint64) * np.uint64(rows.shape[1])
                 addresses[missing[indices]], lengths[missing[indices]] = rows.ctypes.data + steps, rows.shape[1]
                 kept.append(rows)
         base_of, bases = self.bases.table
         return Places(addresses, lengths, bases[base_of[slots]], kept)
+
+    def _find_plain(self, slots: Indices) -> None:
+        """Remember where those of these chunks are that went through no codec."""
+        unknown = slots[(self._addresses[slots] == 0) & (self._padded[slots] == 0)]
+        starts, lengths = self._heap.locate(unknown + self._first)
+        held = starts >= 0
+        self._addresses[unknown[held]] = self._heap.addresses(starts[held], lengths[held])
+        self._lengths[unknown[held]] = lengths[held]
 
     def _state_of_heap(self) -> tuple[int, int] | None:
         """Two numbers that change when a payload is moved or dropped; a heap of others may not tell."""
