@@ -42,13 +42,14 @@ def slots_of(streams, reference):
 
 
 def test_chunks_have_as_many_frames_as_their_last_observation_brings():
-    work = bench()
-    played(work)
-    complete = set(work.shelf.packed) - set(work.streams.open.tolist())
-    sizes = [int(work.streams.sizes[slot]) for slot in complete]
-    assert min(sizes) >= 8
-    assert max(sizes) > 8
-    assert max(sizes) <= work.streams.room == 8 - 1 + 2 * 4
+    work, rng = bench(streams=1), np.random.default_rng(0)
+    rows = rng.integers(1, 256, (4, 240)).astype(np.uint8)
+    rows[0, :180] = 0  # one frame; each of the others brings four
+    work.write(np.arange(4), rows)
+    (slot,) = work.shelf.packed
+    assert work.streams.sizes[slot] == 1 + 4 + 4
+    assert work.streams.sizes[work.streams.open[0]] == 4
+    np.testing.assert_array_equal(work.read(np.arange(4)), rows)
 
 
 def test_what_is_reached_is_what_following_each_frame_finds():
