@@ -97,8 +97,11 @@ class NumbaKernels:
     def write(
         self, streams: Streams, references: Indices, rows: Bytes, begin: int, following: Bytes | None = None, /
     ) -> int:
-        more = _NO_ROWS if following is None else following
-        return int(write_rows(self._workspace(streams).table, references, rows, more, begin))
+        workspace = streams.workspace
+        if not isinstance(workspace, _Workspace):
+            workspace = self._workspace(streams)
+        found: int = write_rows(workspace.table, references, rows, _NO_ROWS if following is None else following, begin)
+        return found
 
     def measure(self, old: Bytes, new: Bytes, /) -> int:
         steps, content = np.empty(worst_steps_nbytes(len(new)), np.uint8), np.empty(len(new) + PADDING, np.uint8)

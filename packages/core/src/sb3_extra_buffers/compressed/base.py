@@ -100,9 +100,8 @@ class BaseCompressedBuffer(BaseBuffer):
     def _incoming(self, argument: str, value: Any) -> Any:
         """Check an observation, or a dictionary of them, before anything is stored."""
         arrays = self._storage.observations
-        alone = arrays.get(NO_KEY)
-        if alone is not None:
-            return value if alone.takes(value) else self._fitted(argument, value, alone)
+        if NO_KEY in arrays:
+            return self._fitted(argument, value, arrays[NO_KEY])
         try:
             return {key: self._fitted(f"{argument}[{key!r}]", value[key], array) for key, array in arrays.items()}
         except (KeyError, TypeError, IndexError):

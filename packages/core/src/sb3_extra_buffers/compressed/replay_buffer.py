@@ -137,7 +137,9 @@ class CompressedReplayBuffer(SampledTransitions):
         infos: list[dict[str, Any]],
     ) -> None:
         # Everything is checked before anything is stored: an error leaves the buffer as it was.
-        obs, next_obs = self._incoming("obs", obs), self._incoming("next_obs", next_obs)
+        plain = self._storage.plain
+        if plain is None or not (plain.takes(obs) and plain.takes(next_obs)):
+            obs, next_obs = self._incoming("obs", obs), self._incoming("next_obs", next_obs)
         action = self._row("action", action, self.action_dim)
         reward, done = self._row("reward", reward), self._row("done", done)
         timeouts = self._timeouts_of(infos) if self.handle_timeout_termination else None

@@ -113,10 +113,12 @@ class ObservationStorage:
         self._frames: list[Frames] = [array.store.frames for array in arrays if isinstance(array.store, Plane)]
         #: Frames of observations and next observations that are stored as they come, in a space without keys.
         self._plain_frames: Frames | None = None
+        #: The array of these observations.
+        self.plain: CompressedArray | None = None
         #: Memory for what is read of these.
         self._pairs = BatchMemory(batches)
         if keys is None and arrays and arrays[0].is_plain and self.next_observations:
-            self._plain_frames = self._frames[0]
+            self.plain, self._plain_frames = arrays[0], self._frames[0]
 
     def known_rows(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         """The same rows, counted from the first; an ``IndexError`` if there is no such row."""
