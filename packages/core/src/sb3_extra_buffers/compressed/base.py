@@ -141,7 +141,7 @@ class BaseCompressedBuffer(BaseBuffer):
 
     def _delivered(self, samples: Any) -> Any:
         """The observations of a batch as the user wants them: as they are, or as float32, or from 0 to 1."""
-        if not self._options.as_float:
+        if not self._storage.as_float:
             return samples
         names = [name for name in ("observations", "next_observations") if hasattr(samples, name)]
         return samples._replace(**{name: self._to_float(getattr(samples, name)) for name in names})

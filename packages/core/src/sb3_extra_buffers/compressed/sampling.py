@@ -106,9 +106,9 @@ class SampledTransitions(BaseCompressedBuffer, ReplayBuffer):
         """Draw an environment for each row, and look up what is not compressed."""
         cells = rows * self.n_envs + np.random.randint(0, high=self.n_envs, size=(len(rows),))
         # Only use dones that are not due to timeouts
-        dones = self.dones.reshape(-1)[cells] * (1 - self.timeouts.reshape(-1)[cells])
-        rewards = self.rewards.reshape(-1)[cells].reshape(-1, 1)
-        return Drawn(cells, self.actions.reshape(-1, self.action_dim)[cells], rewards, dones.reshape(-1, 1))
+        dones = self.dones.take(cells) * (1 - self.timeouts.take(cells))
+        actions = self.actions.reshape(-1, self.action_dim)[cells]
+        return Drawn(cells, actions, self.rewards.take(cells).reshape(-1, 1), dones.reshape(-1, 1))
 
     def _batch(self, drawn: Drawn, pairs: Pairs, env: VecNormalize | None) -> Any:
         """A batch, normalized with what is known now."""

@@ -79,6 +79,8 @@ class ObservationStorage:
         keys = None if NO_KEY in parts else tuple(parts)
         options.check(owner, keys)
         self._cells = CellNumbers((rows, n_envs))
+        #: Whether observations are handed out as float32.
+        self.as_float = options.as_float
         stored = {}
         for key, part in parts.items():
             stored[key] = options.stored_dtype(owner, None if keys is None else key, np.dtype(part.dtype))
