@@ -58,6 +58,22 @@ def copy(typingctx: Any, target: Any, source: Any, nbytes: Any) -> Any:
 
 
 @_intrinsic
+def prefetch(typingctx: Any, address: Any) -> Any:
+    """Ask for the memory at ``address``, which need not exist."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        byte_pointer = ir.IntType(8).as_pointer()
+        flag = ir.IntType(32)
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte_pointer], ir.FunctionType(ir.VoidType(), [byte_pointer, flag, flag, flag])
+        )
+        builder.call(function, [builder.inttoptr(args[0], byte_pointer), flag(0), flag(3), flag(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.uint64), codegen
+
+
+@_intrinsic
 def trailing_zeros(typingctx: Any, word: Any) -> Any:
     """How many low bits of a word (not 0) are 0."""
 

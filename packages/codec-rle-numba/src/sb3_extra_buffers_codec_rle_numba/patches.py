@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sb3_extra_buffers_codec_rle_numba.jit import helper
-from sb3_extra_buffers_codec_rle_numba.memory import copy, load, store, trailing_zeros
+from sb3_extra_buffers_codec_rle_numba.memory import copy, load, prefetch, store, trailing_zeros
 
 U = np.uint64
 _WORD = U(0)
@@ -18,6 +18,8 @@ _MAX_GAP, _MAX_STEP = U(2), U(255)
 #: Zeros behind a chunk.
 PADDING = U(7)
 _BLOCK = U(64)
+#: So far ahead memory is asked for. By itself, a processor reads ahead to the end of a page and no further.
+_AHEAD = U(4096)
 
 
 @helper
@@ -47,6 +49,7 @@ def _blocks_differ(first: Any, second: Any) -> Any:
 @helper
 def _next_difference(old: Any, new: Any, byte: Any, nbytes: Any) -> Any:
     while byte + _BLOCK <= nbytes and not _blocks_differ(old + byte, new + byte):
+        prefetch(new + byte + _AHEAD)
         byte += _BLOCK
     while byte + U(8) <= nbytes:
         differing = load(old + byte, _WORD) ^ load(new + byte, _WORD)
@@ -125,6 +128,7 @@ def equal(first: Any, second: Any, nbytes: Any) -> Any:
     """Whether two pieces of memory are the same."""
     byte = U(0)
     while byte + _BLOCK <= nbytes:
+        prefetch(first + byte + _AHEAD)
         if _blocks_differ(first + byte, second + byte):
             return False
         byte += _BLOCK

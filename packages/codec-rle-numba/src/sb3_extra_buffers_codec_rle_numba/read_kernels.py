@@ -9,7 +9,7 @@ from numba import types
 
 from sb3_extra_buffers.frames.streams import ZERO
 from sb3_extra_buffers_codec_rle_numba.jit import helper, kernel
-from sb3_extra_buffers_codec_rle_numba.memory import copy, store
+from sb3_extra_buffers_codec_rle_numba.memory import copy, prefetch, store
 from sb3_extra_buffers_codec_rle_numba.patches import PADDING, apply_patch, fill_zero, load_count, scatter_frames
 from sb3_extra_buffers_codec_rle_numba.table import (
     BACKS,
@@ -48,6 +48,8 @@ from sb3_extra_buffers_codec_rle_numba.table import (
 
 #: The rows of a plan.
 SLOT_OF, ADDRESS_OF, LENGTH_OF, BASE_OF = range(4)
+#: How much of a chunk is asked for ahead, in cache lines.
+_LINES = 32
 BaseNumbers = types.Array(types.int32, 1, "C", readonly=True)
 
 
@@ -177,6 +179,17 @@ def _supply(table: Any, stream: Any, needs: Any, count: Any, plan: Any) -> Any:
     return S(-1)
 
 
+@helper
+def _prefetch_chunk(table: Any, reference: Any, plan: Any) -> None:
+    """Ask for the chunk that an observation begins in, while another one is put together."""
+    newest = int32(table[NEWEST], reference)
+    slot = (newest - U(1)) // table[ROOM]
+    if newest != U(0) and slot != int32(table[OPEN], reference % table[STREAMS]):
+        place = S(int32(table[PLACE], slot))
+        for line in range(_LINES):
+            prefetch(U(plan[ADDRESS_OF, place]) + U(line) * U(64))
+
+
 @kernel(types.int64(Table, Numbers, types.int64[:, ::1], Rows, Rows, Bytes))
 def read_rows(table: Any, references: Any, plan: Any, rows: Any, following: Any, scratch: Any) -> Any:
     """Put observations together, and those of the following plane; return the place of a damaged chunk, or -1."""
@@ -189,6 +202,8 @@ def read_rows(table: Any, references: Any, plan: Any, rows: Any, following: Any,
         row, next_row = U(rows.ctypes.data) + U(index) * row_nbytes, U(following.ctypes.data) + U(index) * row_nbytes
         reference = U(references[index])
         stream = reference % table[STREAMS]
+        if index + 1 < len(references):
+            _prefetch_chunk(table, U(references[index + 1]), plan)
         target = row if pixels == U(1) else planes
         count = _note_needs(table, reference, target, needs, U(0))
         if len(following):

@@ -10,7 +10,7 @@ from sb3_extra_buffers import frames, heaps
 from sb3_extra_buffers.codecs import CellSpec, CodecSpec
 from sb3_extra_buffers.errors import HeapFullError, HeapStateError, ParameterError
 from sb3_extra_buffers.frames import FrameGeometry, Streams
-from sb3_extra_buffers.stores import Demand, FrameDemand, Place, build_stores, preference
+from sb3_extra_buffers.stores import PREFERENCES, Demand, FrameDemand, Place, build_stores, preference
 from sb3_extra_buffers.stores.chunks import ChunkStore
 from sb3_extra_buffers.stores.frame_store import FrameStore, slots_for
 
@@ -196,6 +196,24 @@ def test_images_that_are_no_stack_cost_about_what_cells_cost(content):
 
 def test_the_number_of_chunks_is_that_of_the_worst_case():
     assert slots_for(GEOMETRY, 16, 1, 1000) >= 4 * 1000 / 16
+
+
+@pytest.mark.parametrize("name", frames.registry.names())
+@pytest.mark.parametrize("prefer", PREFERENCES)
+@pytest.mark.parametrize("count", [1, 3, 15, 17, 70])
+def test_few_observations_are_read_though_no_chunk_is_complete(name, prefer, count, monkeypatch):
+    rng, kernels = np.random.default_rng(0), frames.create(name)
+    monkeypatch.setattr(frames, "create", lambda: kernels)
+    demand = FrameDemand("x", (1, 40, 40), np.dtype(np.uint8), 100, 2, 1, preference("x", prefer), None)
+    ((own, following),), _ = build_stores([demand], Place())
+    images = rng.integers(0, 256, (count + 1, 1600)).astype(np.uint8)
+    for cell in range(count):
+        own.frames.write_both(np.array([cell]), images[cell : cell + 1], images[cell + 1 : cell + 2])
+    for store, expected in ((own, images[:-1]), (following, images[1:])):
+        out = np.empty((count, 1600), np.uint8)
+        store.read(np.arange(count), out)
+        np.testing.assert_array_equal(out, expected)
+    assert own.codec.endswith(f"; {name})")
 
 
 def test_an_unknown_preference_is_refused():

@@ -120,7 +120,8 @@ class BaseCompressedBuffer(BaseBuffer):
         # One environment needs no axis of its own, and a single number no axis at all.
         if (self.n_envs == 1 and values.shape == item) or (item == (1,) and values.shape == (self.n_envs,)):
             return values.reshape(expected)
-        found, hint = f"of shape {values.shape}", f"One observation of {item} for each of {self.n_envs} environments."
+        whose = "the environment" if self.n_envs == 1 else f"each of {self.n_envs} environments"
+        found, hint = f"of shape {values.shape}", f"One observation of {item} for {whose}."
         raise ObservationError(type(self).__name__, argument, found, f"shape {expected}", hint)
 
     def _row(self, argument: str, value: Any, per_env: int = 1) -> NDArray[Any]:

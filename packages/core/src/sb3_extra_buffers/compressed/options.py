@@ -48,6 +48,9 @@ class StorageOptions:
         if self.layout not in LAYOUTS:
             raise ParameterError(owner, "layout", self.layout, f"it must be one of: {', '.join(LAYOUTS)}")
         preference(owner, self.prefer)
+        if self.layout == CELLS and self.prefer != SPEED:
+            allowed = "it says how frames are stored, and layout='cells' stores none"
+            raise ParameterError(owner, "prefer", self.prefer, allowed, "Leave one of them out.")
         if self.heap_kwargs is not None and not isinstance(self.heap_kwargs, Mapping):
             raise ParameterError(owner, "heap_kwargs", self.heap_kwargs, "it must be a dictionary")
         for name, value in (("compression_method", self.compression_method), ("dtypes", self.dtypes)):
@@ -85,7 +88,7 @@ class StorageOptions:
             return False
         if self.layout == FRAMES:
             return True
-        # Who asks for no codec wants observations as they are. And short rollouts would wait, whole, for their chunks.
+        # Who asks for no codec wants observations as they are.
         return nbytes >= MIN_FRAMES_NBYTES and rows >= MIN_FRAMES_ROWS and not (codec and codec.name == "none")
 
     def stored_dtype(self, owner: str, key: str | None, dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -93,7 +93,9 @@ class CompressedReplayBuffer(SampledTransitions):
         refuse_unknown(type(self), kwargs)
         check_kind(name, observation_space, is_dict=isinstance(self, DictReplayBuffer))
         one_per_step = optimize_memory_usage and self._can_optimize and not handle_timeout_termination
-        obstacle = "one observation per step is read in two goes" if one_per_step else self._prefetch_obstacle
+        obstacle = self._prefetch_obstacle
+        if one_per_step:
+            obstacle = "with optimize_memory_usage, and without timeouts, next observations are looked up by themselves"
         if not obstacle and type(self)._get_samples is not SampledTransitions._get_samples:
             obstacle = f"{name} has a _get_samples() of its own, which is asked when a batch is needed"
         check_prefetch(name, prefetch, obstacle)

@@ -70,8 +70,16 @@ def patch(old: Bytes, new: Bytes) -> tuple[Bytes, Bytes]:
 
 def spread(begins: Indices, sizes: Indices) -> Indices:
     """All numbers of ranges that begin here and have these sizes, range by range."""
-    total = int(sizes.sum())
-    return np.repeat(begins - (np.cumsum(sizes) - sizes), sizes) + np.arange(total)
+    if not sizes.all():
+        begins, sizes = begins[sizes > 0], sizes[sizes > 0]
+    ends = np.cumsum(sizes)
+    if not len(ends):
+        return np.empty(0, np.int64)
+    # Steps of one, and longer ones from range to range: half the time of numpy.repeat() where ranges are short.
+    steps = np.ones(int(ends[-1]), np.int64)
+    steps[0] = begins[0]
+    steps[ends[:-1]] = begins[1:] - begins[:-1] - sizes[:-1] + 1
+    return np.cumsum(steps, out=steps)
 
 
 class Parsed:
@@ -117,7 +125,7 @@ class Parsed:
         puts = puts[order]
         #: For each byte: its place among all frames, one per chunk.
         self.places = spread(targets[order], puts)
-        self.values = data[self.places + np.repeat((sources - targets)[order], puts)]
+        self.values = data[spread(sources[order], puts)]
         #: Where the bytes of each frame end.
         self.ends = np.cumsum(np.diff(totals).reshape(counts.shape).sum(axis=0))
 

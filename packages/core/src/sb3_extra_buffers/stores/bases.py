@@ -80,7 +80,7 @@ class Bases:
 
     def of(self, slots: Sequence[int]) -> list[Bytes]:
         """The bases of the chunks in these slots."""
-        return [self._frame(number) for number in self._of_slot[np.asarray(slots)].tolist()]
+        return [self._frame(number) for number in self._of_slot[np.asarray(slots, np.int64)].tolist()]
 
     @property
     def table(self) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:

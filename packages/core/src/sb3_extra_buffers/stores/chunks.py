@@ -96,7 +96,7 @@ class ChunkStore:
         self._addresses[slot] = 0
 
     def load(self, slots: Sequence[int], /) -> Chunks:
-        numbers = np.asarray(slots)
+        numbers = np.asarray(slots, np.int64)
         starts, lengths = self._locate(numbers)
         packed: list[Bytes] = [np.empty(0, np.uint8)] * len(slots)
         compressed = self._padded[numbers] > 0

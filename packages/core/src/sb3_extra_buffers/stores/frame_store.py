@@ -28,13 +28,13 @@ class FrameStore:
     :param chunks: where complete chunks are
     :param kernels: what does the work
     :param cells: how many observations a plane has
-    :param reason: why frames, for reports
+    :param reason: how they are stored, for reports
     """
 
     def __init__(self, streams: Streams, chunks: ChunkStore, kernels: FrameKernels, cells: int, reason: str) -> None:
         self.cells = cells
         self.row_nbytes = streams.geometry.row_nbytes
-        self.codec = reason
+        self._reason = reason
         self._streams = streams
         self._chunks = chunks
         self._kernels = kernels
@@ -44,6 +44,11 @@ class FrameStore:
         #: Chunks that were too large for the heap.
         self.dropped = 0
         self._begin()
+
+    @property
+    def codec(self) -> str:
+        """How frames are stored, and by which kernels."""
+        return f"frames ({self._reason}; {self._kernels.name})"
 
     @property
     def overhead(self) -> int:

@@ -23,8 +23,8 @@ logger = logging.getLogger("sb3_extra_buffers")
 
 #: Smaller observations are too small for their frames to be worth a chunk.
 MIN_FRAMES_NBYTES = 1024
-#: In fewer steps, cells take less than the six frames that every stream keeps as they are.
-MIN_FRAMES_ROWS = 32
+#: In fewer steps, observations take no more than the frames that every stream keeps as they are.
+MIN_FRAMES_ROWS = 4
 #: What the chunks that are being filled would take if every frame were noise should not be more than this.
 _MAX_FILLING_NBYTES = 1 << 27
 _MIN_CHUNK = 4
@@ -105,13 +105,12 @@ class FrameDemand:
         chunk = self._chunk(geometry)
         streams = Streams(geometry, chunk, self.streams, self.cells, self.slots, self.planes)
         codec = self._chunk_codec
-        fallback = first_installed(QUICK) if self.codec is None else None
         chunks = ChunkStore(
-            kernels, codec, fallback, heap, first, self.slots, self.streams, geometry.frame_nbytes, threads
+            kernels, codec, self._fallback, heap, first, self.slots, self.streams, geometry.frame_nbytes, threads
         )
-        reason = f"frames ({geometry}; {self._packing}; chunks of {chunk}; {kernels.name})"
-        logger.info("%s: %s", self.label, reason)
-        return FrameStore(streams, chunks, kernels, self.cells, reason)
+        store = FrameStore(streams, chunks, kernels, self.cells, f"{geometry}; {self._packing}; chunks of {chunk}")
+        logger.info("%s: %s", self.label, store.codec)
+        return store
 
     def _chunk(self, geometry: FrameGeometry) -> int:
         affordable = _MAX_FILLING_NBYTES // (self.streams * geometry.frame_nbytes)
@@ -125,8 +124,15 @@ class FrameDemand:
         return None if self.codec.name == "none" else self.codec
 
     @property
+    def _fallback(self) -> CodecSpec | None:
+        """What chunks go through that patches do not make small."""
+        return first_installed(QUICK) if self.codec is None else None
+
+    @property
     def _packing(self) -> str:
-        return "patches" if self._chunk_codec is None else f"patches, {self._chunk_codec}"
+        if self._chunk_codec is not None:
+            return f"patches, {self._chunk_codec}"
+        return "patches" if self._fallback is None else f"patches, {self._fallback} if large"
 
 
 @dataclass
