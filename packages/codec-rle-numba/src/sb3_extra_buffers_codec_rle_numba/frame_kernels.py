@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ class _Workspace:
         geometry, slots = streams.geometry, streams.slots
         self.mark = untouched(slots, np.uint32)
         self.stamp = 0
+        self.lock = Lock()
         #: The place of a chunk among those that a batch needs, by slot.
         self.place = untouched(slots, np.uint32)
         #: How many chunks an observation can reach into.
@@ -59,6 +61,7 @@ class _Workspace:
             streams.last_number,
             streams.last_position,
             streams.total,
+            streams.repeated,
             streams.open,
             filling.counts,
             filling.steps,
@@ -110,7 +113,15 @@ class NumbaKernels:
     def read(
         self, streams: Streams, source: ChunkSource, references: Indices, out: Bytes, following: Bytes | None = None, /
     ) -> None:
-        workspace, both, known = self._workspace(streams), following is not None, source.known() or _NOTHING
+        # Kernels run without the interpreter's lock, and the plan of a batch is in the workspace until it is read.
+        workspace = self._workspace(streams)
+        with workspace.lock:
+            self._read(workspace, source, references, out, following)
+
+    def _read(
+        self, workspace: _Workspace, source: ChunkSource, references: Indices, out: Bytes, following: Bytes | None
+    ) -> None:
+        both, known = following is not None, source.known() or _NOTHING
         # For each chunk that is needed: its slot, then where it is, how long it is, where its base is.
         plan = np.empty((4, (1 + both) * len(references) * workspace.most_chunks), np.int64)
         count = plan_read(workspace.table, references, both, workspace.next_stamp(), *known, plan)

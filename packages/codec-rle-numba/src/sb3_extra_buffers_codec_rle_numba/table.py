@@ -16,6 +16,8 @@ from sb3_extra_buffers_codec_rle_numba.memory import load
 S, U = np.int64, np.uint64
 #: The number of a frame of zeros, which is in no stream.
 BLANK = S(-1)
+#: That of a frame that is not to be compared with.
+NONE = S(-2)
 #: The table: plain numbers first, then addresses.
 (
     CHUNK,
@@ -37,6 +39,7 @@ BLANK = S(-1)
     LAST_NUMBER,
     LAST_POSITION,
     TOTAL,
+    REPEATED,
     OPEN,
     COUNTS,
     STEPS,
@@ -55,7 +58,7 @@ BLANK = S(-1)
     MARK,
     PLACE,
     SCRATCH,
-) = range(37)
+) = range(38)
 
 Table = types.Array(types.uint64, 1, "C", readonly=True)
 Numbers = types.Array(types.int64, 1, "C", readonly=True)

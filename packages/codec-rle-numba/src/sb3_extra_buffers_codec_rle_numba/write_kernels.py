@@ -37,6 +37,7 @@ from sb3_extra_buffers_codec_rle_numba.table import (
     LAST_ROW,
     MOST_BACK,
     NEWEST,
+    NONE,
     NUMBERS,
     OPEN,
     OWN,
@@ -44,6 +45,7 @@ from sb3_extra_buffers_codec_rle_numba.table import (
     PIXELS,
     PREVIOUS,
     REACH,
+    REPEATED,
     ROOM,
     SCRATCH,
     SIZES,
@@ -139,6 +141,22 @@ def _is_last(table: Any, stream: Any, frames: Any, nbytes: Any) -> Any:
 
 
 @helper
+def _note_repetition(table: Any, stream: Any, own: Any) -> None:
+    """Let an observation that stands still be stored again in time, before a heap drops the chunks that it reaches."""
+    newest = int32(table[NEWEST], own)
+    slot, offset = (newest - U(1)) // table[ROOM], (newest - U(1)) % table[ROOM]
+    is_inside = slot == int32(table[OPEN], stream) and byte(table[REACH], byte(table[PATTERN], own)) <= offset
+    if newest == U(0) or is_inside:
+        return
+    repeated = int64(table[REPEATED], stream) + U(1)
+    if repeated == table[CHUNK]:
+        repeated = U(0)
+        for index in range(table[DEPTH]):
+            store(table[LAST_NUMBER] + (stream * table[DEPTH] + U(index)) * U(8), NONE)
+    store(table[REPEATED] + stream * U(8), repeated)
+
+
+@helper
 def _find(table: Any, stream: Any, frame: Any, index: Any, nbytes: Any, oldest: Any) -> Any:
     """Which frame of the stream's last observation this one is; the depth if it is none of them."""
     depth = table[DEPTH]
@@ -151,6 +169,28 @@ def _find(table: Any, stream: Any, frame: Any, index: Any, nbytes: Any, oldest: 
             if number >= oldest and equal(frame, _last_frame(table, stream, other, nbytes), nbytes):
                 return other
     return depth
+
+
+@helper
+def _oldest(table: Any, stream: Any) -> Any:
+    """The number of the oldest frame that an observation may still be made of."""
+    return max(S(int64(table[TOTAL], stream)) - S(table[MOST_BACK]) + S(2) * S(table[DEPTH]), S(0))
+
+
+@helper
+def _brings_new(table: Any, stream: Any, frames: Any, nbytes: Any) -> Any:
+    """Whether an observation has a frame that is nowhere, or would be stored again for want of a pattern."""
+    if int64(table[NUMBERS], U(0)) == U(PATTERNS):
+        return True
+    oldest, before_is_blank = _oldest(table, stream), True
+    for index in range(table[DEPTH]):
+        frame = frames + U(index) * nbytes
+        blank = is_blank(frame, nbytes)
+        is_known = blank or _find(table, stream, frame, U(index), nbytes, oldest) < table[DEPTH]
+        if not is_known and (before_is_blank or not equal(frame, frame - nbytes, nbytes)):
+            return True
+        before_is_blank = blank
+    return False
 
 
 @helper
@@ -197,11 +237,13 @@ def _write(table: Any, stream: Any, reference: Any, frames: Any, scratch: Any) -
     depth, nbytes, own = table[DEPTH], table[PIXELS] * table[GROUP], table[OWN] + stream
     if _is_last(table, stream, frames, nbytes):
         _assign(table, reference, int32(table[NEWEST], own), byte(table[PATTERN], own))
+        _note_repetition(table, stream, own)
         return
+    store(table[REPEATED] + stream * U(8), U(0))
     known_numbers = table[LAST_NUMBER] + stream * depth * U(8)
     known_positions = table[LAST_POSITION] + stream * depth * U(4)
     numbers, positions, rows = scratch, scratch + U(8) * depth, scratch + U(16) * depth
-    oldest = max(S(int64(table[TOTAL], stream)) - S(table[MOST_BACK]) + S(2) * S(depth), S(0))
+    oldest = _oldest(table, stream)
     newest, where = BLANK, U(0)
     for index in range(depth):
         place = U(index) * U(8)
@@ -252,7 +294,7 @@ def patch_nbytes(old: Any, new: Any, steps: Any, content: Any) -> Any:
 
 @kernel(types.int64(Table, Numbers, Cells, Cells, types.int64))
 def write_rows(table: Any, references: Any, rows: Any, following: Any, begin: Any) -> Any:
-    """Take observations apart until one belongs to a stream whose chunk is complete; return its number."""
+    """Take observations apart until one has a new frame for a chunk that is complete; return its number."""
     depth, pixels, group = table[DEPTH], table[PIXELS], table[GROUP]
     nbytes, row_nbytes, count = pixels * group, depth * pixels * group, len(references)
     gathered = table[SCRATCH] + U(25) * depth + U(8)
@@ -263,11 +305,12 @@ def write_rows(table: Any, references: Any, rows: Any, following: Any, begin: An
             reference = U(references[index - count]) + table[CELLS_PER_PLANE]
             frames = U(following.ctypes.data) + U(index - count) * row_nbytes
         stream = reference % table[STREAMS]
-        if int32(table[SIZES], int32(table[OPEN], stream)) >= table[CHUNK]:
-            return S(index)
         if pixels != U(1):
             for number in range(depth):
                 gather_frame(frames, gathered + U(number) * nbytes, U(number), pixels, depth, group)
             frames = gathered
+        is_complete = int32(table[SIZES], int32(table[OPEN], stream)) >= table[CHUNK]
+        if is_complete and _brings_new(table, stream, frames, nbytes):
+            return S(index)
         _write(table, stream, reference, frames, table[SCRATCH])
     return S(count + len(following))

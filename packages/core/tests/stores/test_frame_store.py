@@ -17,6 +17,14 @@ from sb3_extra_buffers.stores.frame_store import FrameStore, slots_for
 GEOMETRY = FrameGeometry(4, 1, 400)
 
 
+@pytest.fixture(autouse=True, params=frames.registry.names())
+def kernels(request, monkeypatch):
+    """All of this with all kernels that are installed."""
+    made = frames.create(request.param)
+    monkeypatch.setattr(frames, "create", lambda: made)
+    return made
+
+
 def make(cells, streams=1, planes=1, heap="memory", codec=None, fallback=None, slots=None, geometry=GEOMETRY, **room):
     kernels = frames.create()
     slots = slots or slots_for(geometry, 16, streams, planes * cells)
@@ -198,12 +206,10 @@ def test_the_number_of_chunks_is_that_of_the_worst_case():
     assert slots_for(GEOMETRY, 16, 1, 1000) >= 4 * 1000 / 16
 
 
-@pytest.mark.parametrize("name", frames.registry.names())
 @pytest.mark.parametrize("prefer", PREFERENCES)
 @pytest.mark.parametrize("count", [1, 3, 15, 17, 70])
-def test_few_observations_are_read_though_no_chunk_is_complete(name, prefer, count, monkeypatch):
-    rng, kernels = np.random.default_rng(0), frames.create(name)
-    monkeypatch.setattr(frames, "create", lambda: kernels)
+def test_few_observations_are_read_though_no_chunk_is_complete(kernels, prefer, count):
+    rng = np.random.default_rng(0)
     demand = FrameDemand("x", (1, 40, 40), np.dtype(np.uint8), 100, 2, 1, preference("x", prefer), None)
     ((own, following),), _ = build_stores([demand], Place())
     images = rng.integers(0, 256, (count + 1, 1600)).astype(np.uint8)
@@ -213,7 +219,7 @@ def test_few_observations_are_read_though_no_chunk_is_complete(name, prefer, cou
         out = np.empty((count, 1600), np.uint8)
         store.read(np.arange(count), out)
         np.testing.assert_array_equal(out, expected)
-    assert own.codec.endswith(f"; {name})")
+    assert own.codec.endswith(f"; {kernels.name})")
 
 
 def test_an_unknown_preference_is_refused():

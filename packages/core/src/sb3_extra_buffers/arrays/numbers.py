@@ -42,7 +42,7 @@ class CellNumbers:
 
     def row(self, number: int) -> Indices:
         """The numbers of a row that is known to exist, in one dimension."""
-        return np.arange(number * self._row, (number + 1) * self._row)
+        return np.arange(number * self._row, (number + 1) * self._row, dtype=np.int64)
 
     def _at(self, numbers: Indices, *places: Indices) -> Indices:
         for place, length in zip(places, self.shape[1:]):
@@ -58,7 +58,7 @@ class CellNumbers:
         return np.asarray(self).swapaxes(first, second)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.arange(self.size, dtype=dtype).reshape(self.shape)
+        return np.arange(self.size, dtype=np.int64 if dtype is None else dtype).reshape(self.shape)
 
 
 def _are_integers(part: Any) -> bool:

@@ -104,7 +104,8 @@ class SampledTransitions(BaseCompressedBuffer, ReplayBuffer):
 
     def _drawn(self, rows: NDArray[Any]) -> Drawn:
         """Draw an environment for each row, and look up what is not compressed."""
-        cells = rows * self.n_envs + np.random.randint(0, high=self.n_envs, size=(len(rows),))
+        envs = np.random.randint(0, high=self.n_envs, size=(len(rows),))
+        cells = (rows * self.n_envs + envs).astype(np.int64, copy=False)  # 32 bits on Windows, before numpy 2
         # Only use dones that are not due to timeouts
         dones = self.dones.take(cells) * (1 - self.timeouts.take(cells))
         actions = self.actions.reshape(-1, self.action_dim)[cells]
@@ -114,9 +115,9 @@ class SampledTransitions(BaseCompressedBuffer, ReplayBuffer):
         """A batch, normalized with what is known now."""
         obs, next_obs = pairs[NO_KEY] if NO_KEY in pairs else ({key: pairs[key][n] for key in pairs} for n in (0, 1))
         return self._samples_type(
-            observations=self._to_tensors(obs if env is None else self._normalize_obs(obs, env)),
+            observations=self._to_tensors(self._normalize_obs(obs, env)),
             actions=self.to_torch(drawn.actions),
-            next_observations=self._to_tensors(next_obs if env is None else self._normalize_obs(next_obs, env)),
+            next_observations=self._to_tensors(self._normalize_obs(next_obs, env)),
             dones=self.to_torch(drawn.dones),
             rewards=self.to_torch(self._normalize_reward(drawn.rewards, env)),
         )

@@ -189,7 +189,7 @@ class ObservationStorage:
 
     def holds(self, row: int) -> bool:
         """Whether every observation of a row that was written can still be read."""
-        stores = [array.store for array in self.observations.values() if array.store is not None]
+        stores = [array.store for array in self._arrays() if array.store is not None]
         return all(bool(store.holds(self._cells[row]).all()) for store in stores)
 
     def lost_rows(self) -> NDArray[np.bool_]:

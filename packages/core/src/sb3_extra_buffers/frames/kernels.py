@@ -86,7 +86,10 @@ class FrameKernels(Protocol):
     def write(
         self, streams: Streams, references: Indices, rows: Bytes, begin: int, following: Bytes | None = None, /
     ) -> int:
-        """Take observations apart, from number ``begin`` on, until one belongs to a stream whose chunk is complete.
+        """Take observations apart, from number ``begin`` on, until one has a new frame for a chunk that is complete.
+
+        One without a new frame is taken, so that a stream that stands still refers to the chunk that is being filled,
+        which no heap can drop.
 
         :param streams: what is changed
         :param references: which observations these are, C-contiguous

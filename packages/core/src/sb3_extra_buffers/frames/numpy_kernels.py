@@ -8,7 +8,7 @@ import numpy as np
 
 from sb3_extra_buffers.frames.kernels import ChunkSource, KernelsPlugin
 from sb3_extra_buffers.frames.numpy_read import read_frames
-from sb3_extra_buffers.frames.numpy_write import write_observation
+from sb3_extra_buffers.frames.numpy_write import brings_new, write_observation
 from sb3_extra_buffers.frames.packing import patch
 from sb3_extra_buffers.frames.streams import Streams
 from sb3_extra_buffers.registry import hookimpl
@@ -28,9 +28,9 @@ class NumpyKernels:
             plane, row = divmod(index, count)
             reference = int(references[row]) + plane * streams.cells
             stream = reference % streams.streams
-            if streams.sizes[streams.open[stream]] >= streams.chunk:
-                return index
             frames = streams.geometry.split(planes[plane][row : row + 1])[0]
+            if streams.sizes[streams.open[stream]] >= streams.chunk and brings_new(streams, stream, frames):
+                return index
             write_observation(streams, stream, reference, frames)
         return count * len(planes)
 

@@ -35,7 +35,9 @@ def write_observation(streams: Streams, stream: int, reference: int, frames: Byt
     own = len(streams.newest) - streams.streams + stream
     if _is_last(streams, stream, frames):
         _assign(streams, reference, int(streams.newest[own]), int(streams.pattern[own]))
+        _note_repetition(streams, stream, own)
         return
+    streams.repeated[stream] = 0
     places = _find_all(streams, stream, frames)
     rows, pattern = [place.row for place in places], _pattern(streams, [place.number for place in places])
     if pattern < 0:  # no room for another pattern: as new frames, there is always one for it
@@ -49,6 +51,36 @@ def write_observation(streams: Streams, stream: int, reference: int, frames: Byt
     streams.last_position[stream] = [place.position for place in places]
 
 
+def brings_new(streams: Streams, stream: int, frames: Bytes) -> bool:
+    """Whether an observation has a frame that is nowhere, or would be stored again for want of a pattern.
+
+    :param streams: what it is compared with
+    :param stream: whose observation it is
+    :param frames: what it is made of
+    """
+    if streams.numbers[0] == PATTERNS:
+        return True
+    are_blank = [not frame.any() for frame in frames]
+    for index, frame in enumerate(frames):
+        if are_blank[index] or _find(streams, stream, index, frame) is not None:
+            continue
+        if not index or are_blank[index - 1] or not np.array_equal(frame, frames[index - 1]):
+            return True
+    return False
+
+
+def _note_repetition(streams: Streams, stream: int, own: int) -> None:
+    """Let an observation that stands still be stored again in time, before a heap drops the chunks that it reaches."""
+    if not streams.newest[own]:
+        return
+    slot, offset = divmod(int(streams.newest[own]) - 1, streams.room)
+    if slot != streams.open[stream] or streams.reach[streams.pattern[own]] > offset:
+        streams.repeated[stream] += 1
+        if streams.repeated[stream] == streams.chunk:
+            streams.repeated[stream] = 0
+            streams.forget_last(stream)
+
+
 def _is_last(streams: Streams, stream: int, frames: Bytes) -> bool:
     if streams.last_number[stream, 0] == NONE:
         return False
@@ -58,25 +90,32 @@ def _is_last(streams: Streams, stream: int, frames: Bytes) -> bool:
 
 def _find_all(streams: Streams, stream: int, frames: Bytes) -> list[_Place]:
     """The place of each frame: of one that is there already, or of a new one."""
-    depth, last, rows = len(frames), streams.last[stream], streams.last_row[stream].tolist()
+    found: list[_Place] = []
+    # What is appended on the way makes no frame of the last observation too old for the others.
+    known = [None if not frame.any() else _find(streams, stream, index, frame) for index, frame in enumerate(frames)]
+    for index, frame in enumerate(frames):
+        place = known[index]
+        if place is not None:
+            found.append(place)
+        elif not frame.any():
+            found.append(_Place(BLANK, 0, _NO_ROW))
+        elif index and found[-1].number != BLANK and np.array_equal(frame, frames[index - 1]):
+            found.append(found[-1])
+        else:
+            found.append(_append(streams, stream, frame))
+    return found
+
+
+def _find(streams: Streams, stream: int, index: int, frame: Bytes) -> _Place | None:
+    """Which frame of the stream's last observation this one is."""
+    depth, last, rows = streams.geometry.depth, streams.last[stream], streams.last_row[stream].tolist()
     numbers, positions = streams.last_number[stream].tolist(), streams.last_position[stream].tolist()
     oldest = max(int(streams.total[stream]) - MAX_BACK + 2 * depth, 0)
-    found: list[_Place] = []
-    for index, frame in enumerate(frames):
-        if not frame.any():
-            found.append(_Place(BLANK, 0, _NO_ROW))
-            continue
-        # First the one that a shift would bring here, then the one that was here, then any.
-        for other in (index + 1, index, *range(depth)):
-            if other < depth and numbers[other] >= oldest and np.array_equal(frame, last[rows[other]]):
-                found.append(_Place(numbers[other], positions[other], rows[other]))
-                break
-        else:
-            if index and found[-1].number != BLANK and np.array_equal(frame, frames[index - 1]):
-                found.append(found[-1])
-            else:
-                found.append(_append(streams, stream, frame))
-    return found
+    # First the one that a shift would bring here, then the one that was here, then any.
+    for other in (index + 1, index, *range(depth)):
+        if other < depth and numbers[other] >= oldest and np.array_equal(frame, last[rows[other]]):
+            return _Place(numbers[other], positions[other], rows[other])
+    return None
 
 
 def _append(streams: Streams, stream: int, frame: Bytes) -> _Place:

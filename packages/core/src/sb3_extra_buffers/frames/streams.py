@@ -74,6 +74,8 @@ class Streams:
         self.last_row = np.zeros((streams, depth), np.int64)
         self.last_number = np.full((streams, depth), NONE, np.int64)
         self.last_position = np.zeros((streams, depth), np.int32)
+        #: How often the last observation of each stream was repeated while it reached into a chunk that is complete.
+        self.repeated = np.zeros(streams, np.int64)
         #: How many frames each stream has had.
         self.total = np.zeros(streams, np.int64)
         #: The chunk that is being filled: its slot, its patches.
@@ -142,7 +144,7 @@ class Streams:
         """Forget all observations. Memory is kept for what comes; that which was never used stays untouched."""
         self.newest[np.flatnonzero(self.newest)] = 0
         self.users[: self.numbers[2]] = 0
-        self.total[:] = 0
+        self.total[:] = self.repeated[:] = 0
         self.numbers[:] = 1, 0, 0
         for stream in range(self.streams):
             self.forget_last(stream)

@@ -90,7 +90,7 @@ def build_stores(demands: Sequence[Demand | FrameDemand], place: Place) -> tuple
 def _heap_parameters(place: Place, builders: Sequence[_Builder | _FrameBuilder]) -> dict[str, Any]:
     parameters = dict(place.parameters)
     if place.heap == "mmap":
-        # Room for the worst case: nothing is ever evicted, unless the user sets a limit.
+        # Room for the worst case of a buffer that is written in order: it evicts only if the user sets a limit.
         parameters.setdefault("capacity", sum(builder.worst_nbytes for builder in builders))
     return heaps.registry.load(place.heap).complete(place.heap, parameters)  # refuses what no heap takes
 

@@ -64,6 +64,8 @@ class FrameStore:
         self._write(np.ascontiguousarray(cells), rows, following)
 
     def _write(self, references: Indices, rows: Bytes, following: Bytes | None = None) -> None:
+        if self._chunks.evicted != self._evicted:
+            self._note_evictions()  # others share the heap: what they drove out must not be referred to
         if self._lost is not None:
             self._unmark(self._lost, references, following)
         write, streams = self._kernels.write, self._streams
@@ -95,11 +97,21 @@ class FrameStore:
 
     def read(self, plane: int, cells: Indices, out: Bytes) -> None:
         """Read observations of one plane."""
-        self._kernels.read(self._streams, self._chunks, np.ascontiguousarray(cells + plane * self.cells), out)
+        references = np.ascontiguousarray(cells + plane * self.cells)
+        self._refuse_lost(references)
+        self._kernels.read(self._streams, self._chunks, references, out)
 
     def read_both(self, cells: Indices, out: Bytes, next_out: Bytes) -> None:
         """Read both planes of the same cells: frames that they have in common are decoded once."""
+        if self._lost is not None:
+            self._refuse_lost(np.concatenate([cells, cells + self.cells]))
         self._kernels.read(self._streams, self._chunks, np.ascontiguousarray(cells), out, next_out)
+
+    def _refuse_lost(self, references: Indices) -> None:
+        # A slot may still have the payload of a chunk that was there before the one that was lost.
+        if self._lost is not None and self._lost[references].any():
+            found = "a chunk of its frames was evicted to make room, or did not fit"
+            raise HeapStateError("FrameStore", "read", found, "Give the heap a larger capacity.")
 
     def stored_nbytes(self) -> int:
         """How many bytes all frames take: those of complete chunks, and the others."""

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.errors import HeapFullError
 from sb3_extra_buffers.frames import FrameGeometry, whole
 from sb3_extra_buffers.stores.frame_store import FrameStore
 from sb3_extra_buffers.stores.waiting import copy_matching
@@ -124,7 +125,8 @@ class UndecidedFrames:
     def clear(self) -> None:
         self._writes.clear()
         self._last.clear()
-        self._held_nbytes = 0
+        self._refuted.clear()
+        self._held_nbytes = self._misfits = 0
         if self._store is not None:
             self._store.clear()
 
@@ -149,8 +151,17 @@ class UndecidedFrames:
         return possible[0] if possible else whole(self.row_nbytes)
 
     def _decide(self, geometry: FrameGeometry) -> None:
-        store = self._construct(geometry)
-        for write in self._writes:
-            store.write(*write)
-        self._store = store
+        self._store, held = self._construct(geometry), self._writes
         self._writes, self._last, self._held_nbytes = [], {}, 0
+        problems = [problem for write in held if (problem := self._problem_of(*write)) is not None]
+        if problems:
+            raise problems[0]
+
+    def _problem_of(self, plane: int, cells: Indices, rows: Bytes) -> HeapFullError | None:
+        """Write what was held back. What does not fit is lost; what follows may fit."""
+        assert self._store is not None
+        try:
+            self._store.write(plane, cells, rows)
+        except HeapFullError as error:
+            return error
+        return None

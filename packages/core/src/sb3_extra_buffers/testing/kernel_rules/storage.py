@@ -21,6 +21,7 @@ _NUMBERS = (
     "last_number",
     "last_position",
     "total",
+    "repeated",
     "open",
     "previous",
     "sizes",
