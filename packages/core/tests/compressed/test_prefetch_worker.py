@@ -260,7 +260,7 @@ def test_prefetch_is_yes_or_no(kind, value):
             CompressedReplayBuffer,
             IMAGE,
             {"optimize_memory_usage": True, "handle_timeout_termination": False},
-            "next observations are looked up by themselves",
+            "with optimize_memory_usage, and without timeouts",
         ),
     ],
 )
