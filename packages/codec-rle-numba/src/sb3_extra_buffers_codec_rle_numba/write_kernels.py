@@ -9,7 +9,8 @@ from numba import types
 
 from sb3_extra_buffers.frames.streams import PATTERNS, ZERO
 from sb3_extra_buffers_codec_rle_numba.jit import helper, kernel
-from sb3_extra_buffers_codec_rle_numba.memory import copy, load, store, trailing_zeros
+from sb3_extra_buffers_codec_rle_numba.last_kernels import brings_new, find, is_last, keep, note_repetition, oldest_of
+from sb3_extra_buffers_codec_rle_numba.memory import copy, load, store
 from sb3_extra_buffers_codec_rle_numba.patches import (
     apply_patch,
     equal,
@@ -31,13 +32,10 @@ from sb3_extra_buffers_codec_rle_numba.table import (
     FIRST_NBYTES,
     FREE,
     GROUP,
-    LAST,
     LAST_NUMBER,
     LAST_POSITION,
     LAST_ROW,
-    MOST_BACK,
     NEWEST,
-    NONE,
     NUMBERS,
     OPEN,
     OWN,
@@ -122,94 +120,6 @@ def _append(table: Any, stream: Any, frame: Any, nbytes: Any, number: Any, posit
 
 
 @helper
-def _last_frame(table: Any, stream: Any, index: Any, nbytes: Any) -> Any:
-    """Where a frame of the stream's last observation is."""
-    first = stream * table[DEPTH]
-    return table[LAST] + (first + int64(table[LAST_ROW], first + index)) * nbytes
-
-
-@helper
-def _is_last(table: Any, stream: Any, frames: Any, nbytes: Any) -> Any:
-    """Whether an observation is the last one again."""
-    depth = table[DEPTH]
-    if S(int64(table[LAST_NUMBER], stream * depth)) < BLANK:
-        return False
-    for index in range(depth):
-        if not equal(frames + U(index) * nbytes, _last_frame(table, stream, U(index), nbytes), nbytes):
-            return False
-    return True
-
-
-@helper
-def _note_repetition(table: Any, stream: Any, own: Any) -> None:
-    """Let an observation that stands still be stored again in time, before a heap drops the chunks that it reaches."""
-    newest = int32(table[NEWEST], own)
-    slot, offset = (newest - U(1)) // table[ROOM], (newest - U(1)) % table[ROOM]
-    is_inside = slot == int32(table[OPEN], stream) and byte(table[REACH], byte(table[PATTERN], own)) <= offset
-    if newest == U(0) or is_inside:
-        return
-    repeated = int64(table[REPEATED], stream) + U(1)
-    if repeated == table[CHUNK]:
-        repeated = U(0)
-        for index in range(table[DEPTH]):
-            store(table[LAST_NUMBER] + (stream * table[DEPTH] + U(index)) * U(8), NONE)
-    store(table[REPEATED] + stream * U(8), repeated)
-
-
-@helper
-def _find(table: Any, stream: Any, frame: Any, index: Any, nbytes: Any, oldest: Any) -> Any:
-    """Which frame of the stream's last observation this one is; the depth if it is none of them."""
-    depth = table[DEPTH]
-    for attempt in range(depth + U(2)):
-        # First the one that a shift would bring here, then the one that was here, then any.
-        other = index + U(1) if attempt == U(0) else index if attempt == U(1) else U(attempt) - U(2)
-        again = attempt > U(1) and (other == index or other == index + U(1))
-        if other < depth and not again:
-            number = S(int64(table[LAST_NUMBER], stream * depth + other))
-            if number >= oldest and equal(frame, _last_frame(table, stream, other, nbytes), nbytes):
-                return other
-    return depth
-
-
-@helper
-def _oldest(table: Any, stream: Any) -> Any:
-    """The number of the oldest frame that an observation may still be made of."""
-    return max(S(int64(table[TOTAL], stream)) - S(table[MOST_BACK]) + S(2) * S(table[DEPTH]), S(0))
-
-
-@helper
-def _brings_new(table: Any, stream: Any, frames: Any, nbytes: Any) -> Any:
-    """Whether an observation has a frame that is nowhere, or would be stored again for want of a pattern."""
-    if int64(table[NUMBERS], U(0)) == U(PATTERNS):
-        return True
-    oldest, before_is_blank = _oldest(table, stream), True
-    for index in range(table[DEPTH]):
-        frame = frames + U(index) * nbytes
-        blank = is_blank(frame, nbytes)
-        is_known = blank or _find(table, stream, frame, U(index), nbytes, oldest) < table[DEPTH]
-        if not is_known and (before_is_blank or not equal(frame, frame - nbytes, nbytes)):
-            return True
-        before_is_blank = blank
-    return False
-
-
-@helper
-def _keep(table: Any, stream: Any, frames: Any, rows: Any, nbytes: Any) -> None:
-    """Keep the frames of an observation as the last one; most of them are kept already."""
-    depth, used = table[DEPTH], U(0)
-    for index in range(depth):
-        if int64(rows, U(index)) < depth:
-            used |= U(1) << int64(rows, U(index))
-    for index in range(depth):
-        row = int64(rows, U(index))
-        if row == depth:
-            row = trailing_zeros(~used)
-            used |= U(1) << row
-            copy(table[LAST] + (stream * depth + row) * nbytes, frames + U(index) * nbytes, nbytes)
-        store(table[LAST_ROW] + (stream * depth + U(index)) * U(8), row)
-
-
-@helper
 def _pattern(table: Any, numbers: Any, newest: Any) -> Any:
     """The pattern of an observation, a new one if need be; ``PATTERNS`` if there is no room for it."""
     depth, count = table[DEPTH], int64(table[NUMBERS], U(0))
@@ -235,15 +145,15 @@ def _pattern(table: Any, numbers: Any, newest: Any) -> Any:
 @helper
 def _write(table: Any, stream: Any, reference: Any, frames: Any, scratch: Any) -> None:
     depth, nbytes, own = table[DEPTH], table[PIXELS] * table[GROUP], table[OWN] + stream
-    if _is_last(table, stream, frames, nbytes):
+    if is_last(table, stream, frames, nbytes):
         _assign(table, reference, int32(table[NEWEST], own), byte(table[PATTERN], own))
-        _note_repetition(table, stream, own)
+        note_repetition(table, stream, own)
         return
     store(table[REPEATED] + stream * U(8), U(0))
     known_numbers = table[LAST_NUMBER] + stream * depth * U(8)
     known_positions = table[LAST_POSITION] + stream * depth * U(4)
     numbers, positions, rows = scratch, scratch + U(8) * depth, scratch + U(16) * depth
-    oldest = _oldest(table, stream)
+    oldest = oldest_of(table, stream)
     newest, where = BLANK, U(0)
     for index in range(depth):
         place = U(index) * U(8)
@@ -253,7 +163,7 @@ def _write(table: Any, stream: Any, reference: Any, frames: Any, scratch: Any) -
             store(numbers + place, BLANK)
             store(positions + place, U(0))
             continue
-        other = _find(table, stream, frame, U(index), nbytes, oldest)
+        other = find(table, stream, frame, U(index), nbytes, oldest)
         if other < depth:
             store(numbers + place, int64(known_numbers, other))
             store(positions + place, int32(known_positions, other))
@@ -278,7 +188,7 @@ def _write(table: Any, stream: Any, reference: Any, frames: Any, scratch: Any) -
             pattern = U(0)
     _assign(table, reference, where, pattern)
     _assign(table, own, where, pattern)
-    _keep(table, stream, frames, rows, nbytes)
+    keep(table, stream, frames, rows, nbytes)
     copy(known_numbers, numbers, depth * U(8))
     for index in range(depth):
         store(known_positions + U(index) * U(4), np.int32(int64(positions, U(index))))
@@ -310,7 +220,7 @@ def write_rows(table: Any, references: Any, rows: Any, following: Any, begin: An
                 gather_frame(frames, gathered + U(number) * nbytes, U(number), pixels, depth, group)
             frames = gathered
         is_complete = int32(table[SIZES], int32(table[OPEN], stream)) >= table[CHUNK]
-        if is_complete and _brings_new(table, stream, frames, nbytes):
+        if is_complete and brings_new(table, stream, frames, nbytes):
             return S(index)
         _write(table, stream, reference, frames, table[SCRATCH])
     return S(count + len(following))
