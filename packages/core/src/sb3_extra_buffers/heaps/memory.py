@@ -18,7 +18,7 @@ from sb3_extra_buffers.views import Bytes, Indices, view_bytes
 # A position is the number of a segment and an offset into it.
 _SHIFT = 32
 _OFFSET = (1 << _SHIFT) - 1
-_MIN_SEGMENT = 1 << 18
+_MIN_SEGMENT = 1 << 16
 _MAX_SEGMENT = 1 << 26
 #: New segments are this fraction of the live bytes: what is partly dead or partly unused stays a few per cent.
 _SEGMENTS_PER_LIVE = 32
