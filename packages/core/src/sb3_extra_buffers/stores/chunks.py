@@ -107,7 +107,7 @@ class ChunkStore:
                 packed[index] = row
         return Chunks(packed, self.bases.of(slots))
 
-    def known(self) -> Known | None:
+    def known(self) -> Known:
         state = self._state_of_heap()
         if state != self._state or state is None:
             self._forget_addresses()
