@@ -13,7 +13,7 @@ import torch
 from benchmarks.buffer_building import FRAMES, SB3
 from benchmarks.buffer_measure import Settings
 from benchmarks.buffer_run import measure_game
-from benchmarks.buffer_tables import buffer_table
+from benchmarks.buffer_tables import buffer_tables
 from benchmarks.buffers import figures
 from benchmarks.console import table_console
 from benchmarks.frame_growth import measure_growth
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         for game in options.games:
             timings, resident = measure_game(game, _CONTENDERS, settings, options.frames or transitions, transitions)
-            console.print(buffer_table(f"{game}, stacks of 4 frames of 84 x 84 bytes", timings, resident, transitions))
+            console.print(buffer_tables(f"{game}, stacks of 4 frames of 84 x 84 bytes", timings, resident, transitions))
             for name, nbytes in resident.items():
                 share = resident[SB3] / nbytes
                 console.print(

@@ -6,6 +6,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import PayloadError
@@ -13,6 +14,7 @@ from sb3_extra_buffers.frames import ChunkSource, KernelsPlugin, Known, Streams,
 from sb3_extra_buffers.frames.packing import PADDING, worst_steps_nbytes
 from sb3_extra_buffers.frames.streams import MAX_BACK
 from sb3_extra_buffers.views import Bytes, Indices, untouched
+from sb3_extra_buffers_codec_rle_numba.channel_kernels import CHANNELS, take_channels_apart
 from sb3_extra_buffers_codec_rle_numba.read_kernels import plan_read, read_rows
 from sb3_extra_buffers_codec_rle_numba.write_kernels import patch_nbytes, write_rows
 
@@ -117,6 +119,16 @@ class NumbaKernels:
         workspace = self._workspace(streams)
         with workspace.lock:
             self._read(workspace, source, references, out, following)
+
+    def contiguous(self, array: NDArray[Any], /) -> NDArray[Any]:
+        # Observations as VecTransposeImage hands them over. Whatever else is not contiguous is rare: numpy knows it.
+        if type(array) is ndarray and array.ndim == 4 and array.shape[1] in CHANNELS and array.dtype == np.uint8:
+            pixels = array.transpose(0, 2, 3, 1)
+            if pixels.flags.c_contiguous:
+                out = np.empty(array.shape, np.uint8)
+                take_channels_apart(pixels, out)
+                return out
+        return np.ascontiguousarray(array)
 
     def _read(
         self, workspace: _Workspace, source: ChunkSource, references: Indices, out: Bytes, following: Bytes | None

@@ -106,14 +106,17 @@ def _fill(out: Any, begin: Any, stop: Any, nbytes: Any, value: Any, item: Any) -
     word = _repeated(value, item)
     if stop + U(32) <= nbytes:
         # Whole blocks may run over the end of the run, into bytes that the next run writes, never over the cell's end.
-        while True:
+        # A short one first: most runs of an image are a few bytes long.
+        store(out + begin, word)
+        store(out + begin + U(8), word)
+        begin += U(16)
+        while begin < stop:
             store(out + begin, word)
             store(out + begin + U(8), word)
             store(out + begin + U(16), word)
             store(out + begin + U(24), word)
             begin += U(32)
-            if begin >= stop:
-                return
+        return
     while begin + U(8) <= stop:
         store(out + begin, word)
         begin += U(8)

@@ -14,10 +14,18 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+#: How many pixels are taken apart at a time.
+LANES = 32
+
 
 def _intrinsic(function: Callable[..., Any]) -> Any:
     """numba's decorator, which takes the typing context away from the arguments that callers give."""
     return intrinsic(function)
+
+
+def _intrinsic_of_literals(function: Callable[..., Any]) -> Any:
+    """Likewise, but it is told the numbers that callers write down, not only of which type they are."""
+    return intrinsic(prefer_literal=True)(function)
 
 
 @_intrinsic
@@ -71,6 +79,28 @@ def prefetch(typingctx: Any, address: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.uint64), codegen
+
+
+@_intrinsic_of_literals
+def deinterleave(typingctx: Any, source: Any, target: Any, stride: Any, channels: Any) -> Any:
+    """Take :data:`LANES` pixels at ``source`` apart: their first channel to ``target``, each other ``stride`` further.
+
+    ``channels`` is a plain number in the source text. LLVM does not find out by itself that a loop over pixels comes to
+    shuffles of wide registers, which take an eighth of its time.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        byte, count = ir.IntType(8), channels.literal_value
+        pixels = builder.load(builder.inttoptr(args[0], ir.VectorType(byte, LANES * count).as_pointer()), align=1)
+        place = args[1]
+        for channel in range(count):
+            mask = [channel + count * pixel for pixel in range(LANES)]
+            plane = builder.shuffle_vector(pixels, pixels, ir.Constant(ir.VectorType(ir.IntType(32), LANES), mask))
+            builder.store(plane, builder.inttoptr(place, plane.type.as_pointer()), align=1)
+            place = builder.add(place, args[2])
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint64, types.uint64, channels), codegen
 
 
 @_intrinsic

@@ -78,8 +78,9 @@ def _change_users(table: Any, newest: Any, pattern: Any, change: Any) -> None:
         users = S(int32(table[USERS], slot)) + change
         store(table[USERS] + slot * U(4), np.int32(users))
         before = int32(table[PREVIOUS], slot)
-        if users == S(0):
-            free = int64(table[NUMBERS], U(1))
+        free = int64(table[NUMBERS], U(1))
+        # There are never more free slots than slots; users that were loaded may have been counted wrong.
+        if users == S(0) and free < int64(table[NUMBERS], U(2)):
             store(table[FREE] + free * U(4), np.int32(slot))
             store(table[NUMBERS] + U(8), free + U(1))
         if reach <= covered:

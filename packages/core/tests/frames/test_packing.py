@@ -27,14 +27,19 @@ def pack(frames, base):
 def unpack(packed, count, base, upto=None):
     """The frames of a chunk, taken apart beside another one."""
     beside, _ = pack(np.array([base + 1, base]), base)
-    parsed = Parsed([beside, packed], np.array([2, count]), np.array([2, count if upto is None else upto]), len(base))
-    current, frames, begin = np.array([base, base]), [], 0
-    for end in parsed.ends.tolist():
-        current.reshape(-1)[parsed.places[begin:end]] = parsed.values[begin:end]
-        begin = end
-        frames.append(current[1].copy())
-    np.testing.assert_array_equal(current[0], base)
-    return np.array(frames[:count])
+    upto = count if upto is None else upto
+    parsed = Parsed([beside, packed], np.array([2, count]), np.array([2, upto]), len(base))
+    current, frames = base.copy(), []
+    for number in range(upto):
+        parsed.apply(current, 1, number, number + 1)
+        frames.append(current.copy())
+        at_once = base.copy()
+        parsed.apply(at_once, 1, 0, number + 1)
+        np.testing.assert_array_equal(at_once, current)
+    other = base.copy()
+    parsed.apply(other, 0, 0, 2)
+    np.testing.assert_array_equal(other, base)
+    return np.array(frames)
 
 
 def frame(size, **bytes_):
@@ -118,3 +123,10 @@ def test_ranges_are_spread():
 def test_damage_is_noticed(damaged):
     with pytest.raises(PayloadError, match="its patches reach beyond their frame, or beyond its end"):
         unpack(np.array(damaged, np.uint8), 1, np.zeros(10, np.uint8))
+
+
+def test_steps_that_put_nothing_are_followed_wherever_they_are():
+    counts, steps, content = [2, 0, 0, 0, 3, 0], [3, 1, 4, 0, 1, 0, 1, 1, 5, 0], [7, 8]
+    packed = np.array([*counts, *steps, *content, *[0] * 7], np.uint8)
+    expected = [frame(10, _3=7), frame(10, _3=7), frame(10, _2=8, _3=7)]
+    np.testing.assert_array_equal(unpack(packed, 3, np.zeros(10, np.uint8)), expected)

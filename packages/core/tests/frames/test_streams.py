@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers import frames
+from sb3_extra_buffers.files import StateError
 from sb3_extra_buffers.frames import FrameGeometry, Streams
 from sb3_extra_buffers.testing.kernel_subject import Workbench, play
 
@@ -111,3 +112,75 @@ def test_a_pickle_goes_on_where_it_was_and_takes_no_workspace_along(name):
     work.streams = twin
     np.testing.assert_array_equal(work.read(np.arange(80)), expected)
     played(work, seed=1)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 30])
+def test_what_was_cleared_is_restored_elsewhere_as_it_is(steps):
+    work, other = bench(), bench()
+    played(work)
+    work.streams.clear()
+    if steps:
+        played(work, steps)
+    other.streams.restore(work.streams.state())
+    for name in ("newest", "pattern", "previous", "sizes", "users", "numbers", "open"):
+        np.testing.assert_array_equal(getattr(other.streams, name), getattr(work.streams, name), name)
+
+
+def refused(change):
+    """Whether numbers that were saved are refused once they were changed."""
+    work, other = bench(), bench()
+    played(work)
+    state = work.streams.state()
+    state.arrays = {name: array.copy() for name, array in state.arrays.items()}
+    change(state.arrays, work.streams)
+    try:
+        other.streams.restore(state)
+    except StateError:
+        return True
+    return False
+
+
+def a_free_slot(arrays, streams):
+    arrays["newest"][3] = 1 + streams.room * streams.slots
+
+
+def a_frame_that_its_chunk_has_not(arrays, streams):
+    slot = int(streams.open[0])
+    arrays["newest"][0] = 1 + slot * streams.room + int(streams.sizes[slot])
+
+
+def chunks_without_frames(arrays, streams):
+    arrays["sizes"][(np.arange(len(arrays["sizes"])) != streams.open[0])] = 0
+
+
+def a_slot_that_is_free_and_used(arrays, streams):
+    arrays["numbers"][1] += 1
+
+
+def a_chunk_that_is_filled_beyond_its_frames(arrays, streams):
+    arrays["filling/filled"][0, 1] = streams.room * streams.geometry.frame_nbytes
+
+
+def steps_that_are_not_counted(arrays, streams):
+    arrays["filling/counts"][0, : int(streams.sizes[streams.open[0]])] = 60_000
+
+
+def two_streams_in_one_chunk(arrays, streams):
+    arrays["open"][:] = arrays["open"][0]
+
+
+CHANGES = [
+    a_free_slot,
+    a_frame_that_its_chunk_has_not,
+    chunks_without_frames,
+    a_slot_that_is_free_and_used,
+    a_chunk_that_is_filled_beyond_its_frames,
+    steps_that_are_not_counted,
+    two_streams_in_one_chunk,
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_numbers_that_would_lead_kernels_elsewhere_are_refused(change):
+    assert not refused(lambda arrays, streams: None)
+    assert refused(change)

@@ -133,6 +133,16 @@ class NeverReuses(HonestMemory):
         """Would move what is left."""
 
 
+class MovesInSilence(HonestMemory):
+    """Says that nothing ever moves."""
+
+    breaks = frozenset({"moves-counted"})
+
+    @property
+    def moves(self):
+        return 0
+
+
 class ClearsHalf(HonestMemory):
     """Forgets to empty the last cell."""
 
@@ -226,10 +236,10 @@ class ReadsStalePositions(HonestRing):
 
     def view(self, start, length, /):
         place = start % self._capacity
-        return self._view[place : place + length]
+        return self._block.view(place, length)
 
     def addresses(self, starts, lengths, /):
-        return (starts % self._capacity).astype(np.uint64) + np.uint64(self._bytes.ctypes.data)
+        return (starts % self._capacity).astype(np.uint64) + np.uint64(self._block.address)
 
 
 class PretendsToBeEmpty(HonestMemory):

@@ -7,7 +7,8 @@ import pytest
 
 from sb3_extra_buffers.codecs import CellSpec, names
 from sb3_extra_buffers.stores import choice, preferences
-from sb3_extra_buffers.stores.choice import MIN_NBYTES, choose_by_content, choose_by_space
+from sb3_extra_buffers.stores.choice import choose_by_content, choose_by_space
+from sb3_extra_buffers.stores.judging import MIN_NBYTES
 
 CELL = CellSpec(np.uint8, 1600)
 BLOCKY = np.kron(np.arange(16, dtype=np.uint8).reshape(4, 4), np.ones((10, 10), np.uint8)).reshape(1, -1)

@@ -10,6 +10,7 @@ from sb3_extra_buffers import frames, heaps
 from sb3_extra_buffers.codecs import CellSpec, CodecSpec
 from sb3_extra_buffers.errors import HeapFullError, HeapStateError, ParameterError
 from sb3_extra_buffers.frames import FrameGeometry, Streams
+from sb3_extra_buffers.heaps import TableHeap
 from sb3_extra_buffers.stores import PREFERENCES, Demand, FrameDemand, Place, build_stores, preference
 from sb3_extra_buffers.stores.chunks import ChunkStore
 from sb3_extra_buffers.stores.frame_store import FrameStore, slots_for
@@ -67,7 +68,7 @@ def test_each_frame_of_a_stack_is_stored_once():
     for cell, row in enumerate(rows):
         store.write(0, np.array([cell]), row[np.newaxis])
     np.testing.assert_array_equal(read(store, range(1000)), rows)
-    assert store._streams.total[0] == 1003
+    assert store.streams.total[0] == 1003
     assert store.stored_nbytes() < 1000 * 60  # of 1600 each
 
 
@@ -77,7 +78,7 @@ def test_a_reset_with_zeros_stores_no_zeros():
     for cell in range(100):
         own = shown[cell // 5 * 5 : cell + 1][-4:]  # episodes of five steps
         store.write(0, np.array([cell]), np.concatenate([*[blank] * (4 - len(own)), *own])[np.newaxis])
-    assert store._streams.total[0] == 100
+    assert store.streams.total[0] == 100
 
 
 def test_any_order_of_writing_comes_back_though_chunks_are_few():
@@ -91,14 +92,14 @@ def test_any_order_of_writing_comes_back_though_chunks_are_few():
         if number % 50 == 0:
             for side in (0, 1):
                 np.testing.assert_array_equal(read(store, range(40), side), truth[side])
-    assert store._streams.free_slots >= 0
+    assert store.streams.free_slots >= 0
 
 
 def test_chunks_whose_observations_are_gone_make_room():
     store, rows = make(32), stacks(scene(5003))
     for number, row in enumerate(rows):
         store.write(0, np.array([number % 32]), row[np.newaxis])
-    assert store._streams.numbers[2] < 12
+    assert store.streams.numbers[2] < 12
     assert store.heap.live < 5000
 
 
@@ -196,7 +197,7 @@ def test_images_that_are_no_stack_cost_about_what_cells_cost(content):
         np.testing.assert_array_equal(out, images.reshape(count, -1))
         waiting, frames = 0, 0
         if one is demand:
-            streams = store.frames._store._streams
+            streams = store.frames._store.streams
             waiting, frames = streams.filling.packed_nbytes, int(streams.sizes[streams.open].sum())
         sizes.append((store.stored_nbytes() - waiting) / (count - frames))
     assert sizes[0] < 1.02 * sizes[1]
@@ -225,3 +226,46 @@ def test_few_observations_are_read_though_no_chunk_is_complete(kernels, prefer, 
 def test_an_unknown_preference_is_refused():
     with pytest.raises(ParameterError, match="it must be one of: speed, balanced, memory"):
         preference("buffer", "size")
+
+
+class RestlessHeap(TableHeap):
+    """Puts everything into a new array at every write, spoils the old one, and tells nobody."""
+
+    label = "restless"
+
+    def __init__(self, cells):
+        super().__init__(cells)
+        self._data, self._spoilt = np.empty(0, np.uint8), []
+
+    @property
+    def capacity(self):
+        return len(self._data)
+
+    def view(self, start, length, /):
+        return memoryview(self._data)[start : start + length]
+
+    def addresses(self, starts, lengths, /):
+        return starts.astype(np.uint64) + np.uint64(self._data.ctypes.data)
+
+    def _parameters(self):
+        return {}
+
+    def _store(self, cells, payloads, lengths):
+        self._forget(cells)
+        kept = np.flatnonzero(self._lengths).tolist()
+        pieces = [bytes(self.view(self._start_of[cell], self._length_of[cell])) for cell in kept]
+        order, sizes = [*cells, *kept], [*lengths, *map(len, pieces)]
+        self._data.fill(255)
+        self._spoilt.append(self._data)
+        self._data = np.frombuffer(b"".join([payloads, *pieces]), np.uint8).copy()
+        starts = np.cumsum([0, *sizes[:-1]]).tolist()
+        self._forget(kept)
+        self._record(order, starts, sizes)
+
+
+def test_of_a_heap_that_does_not_count_moves_no_address_is_remembered(monkeypatch):
+    monkeypatch.setattr(heaps, "create", lambda _, slots: RestlessHeap(slots))
+    store, shown = make(80), stacks(scene(83))
+    for cell in range(80):
+        store.write(0, np.array([cell]), shown[cell][np.newaxis])
+        assert (read(store, range(cell + 1)) == shown[: cell + 1]).all()

@@ -235,6 +235,17 @@ def test_overwriting_an_observation_out_of_order_keeps_it_for_the_transition_tha
     assert (read(ObservationFace(store))[3] == 200).all()
 
 
+def test_an_observation_that_a_heap_has_dropped_can_be_overwritten_out_of_order():
+    heap, codec = create("ring", 13, capacity=40), bind("none", CellSpec(np.uint8, 8))
+    store = TransitionStore(CellStore(codec, heap, 0, 6), CellStore(codec, heap, 6, 6), 1)
+    play(store, 1, 4, lambda step: [False], nbytes=8)
+    heap.reserve(np.array([12]), 40)[:] = 0  # a key that is stored beside it, and drives all out
+    heap.commit(np.array([40]))
+    assert not ObservationFace(store).holds(np.arange(6)).any()
+    store.write_observations(np.array([3]), flat([200], 8))
+    assert (read(ObservationFace(store), np.array([3])) == 200).all()
+
+
 def test_faces_describe_their_side():
     store = TransitionStore(*pair(6, 8, "gzip"), 2)
     own, following = ObservationFace(store), NextFace(store)

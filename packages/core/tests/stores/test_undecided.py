@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers import heaps
+from sb3_extra_buffers.files import StateError
 from sb3_extra_buffers.stores import FrameDemand, preference
 
 
@@ -95,3 +96,28 @@ def test_it_pickles_undecided(images):
     out = np.empty((2, 1200), np.uint8)
     twin.read(0, np.array([0, 1]), out)
     np.testing.assert_array_equal(out, np.concatenate([row(*images[:3]), row(*images[1:4])]))
+
+
+def test_what_was_learnt_from_short_rollouts_adds_up(images):
+    """None of them is long enough by itself."""
+    store = make((3, 20, 20), cells=5, planes=1)
+    rows = np.random.default_rng(1).integers(0, 256, (40, 1200)).astype(np.uint8)
+    for rollout in rows.reshape(8, 5, 1200):
+        store.clear()
+        for cell, content in enumerate(rollout):
+            store.write(0, np.array([cell]), content[np.newaxis])
+    assert "1 x 1200 bytes" in store.codec
+    out = np.empty((5, 1200), np.uint8)
+    store.read(0, np.arange(5), out)
+    np.testing.assert_array_equal(out, rows[-5:])
+
+
+def test_a_state_with_a_plane_that_is_not_there_is_refused(images):
+    """Whoever wrote to it would write somewhere else."""
+    store = make((3, 20, 20), planes=1)
+    store.write(0, np.array([0]), row(*images[:3]))
+    state = store.state()
+    make((3, 20, 20), planes=1).restore(state)
+    state.facts["planes"] = [1]
+    with pytest.raises(StateError, match="observations are held back that nobody wrote"):
+        make((3, 20, 20), planes=1).restore(state)

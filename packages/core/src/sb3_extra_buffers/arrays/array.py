@@ -8,16 +8,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 from numpy.typing import DTypeLike, NDArray
 
 from sb3_extra_buffers.arrays.casting import as_rows, as_shape, broadcast, fit, narrow, storable
 from sb3_extra_buffers.arrays.indexing import has_arrays, last_of_each, picks_whole_cells
 from sb3_extra_buffers.arrays.numbers import CellNumbers
-from sb3_extra_buffers.arrays.recycling import BLOCKS, BatchMemory
 from sb3_extra_buffers.codecs import CellSpec, CodecLike
 from sb3_extra_buffers.errors import HeapStateError, ObservationError, ParameterError
-from sb3_extra_buffers.stores import AUTO, Demand, Place, Plane, Store, build_stores, parse_request
-from sb3_extra_buffers.views import Indices
+from sb3_extra_buffers.stores import AUTO, Demand, Place, Store, build_stores, parse_request
+from sb3_extra_buffers.views import BLOCKS, BatchMemory, Indices
 
 
 class CompressedArray:
@@ -118,6 +118,11 @@ class CompressedArray:
         return self._dtype
 
     @property
+    def stored_dtype(self) -> np.dtype[Any]:
+        """The dtype that elements are stored as."""
+        return self._stored
+
+    @property
     def nbytes(self) -> int:
         """What an ``ndarray`` of this shape would take."""
         return self.size * self._dtype.itemsize
@@ -152,7 +157,7 @@ class CompressedArray:
         whole = picks_whole_cells(key, self._cells.ndim, self.ndim)
         if whole is None:
             return self._get_inside(key)
-        found = self._read(np.asarray(self._cells[whole]))
+        found = self._deliver(np.asarray(self._cells[whole]))
         return found if found.ndim else found[()]
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -190,7 +195,7 @@ class CompressedArray:
     def takes(self, value: Any) -> bool:
         """Whether a value is a row that can be stored without converting, checking or broadcasting it."""
         return (
-            isinstance(value, np.ndarray)
+            isinstance(value, ndarray)
             and value.shape == self._row
             and value.dtype == self._dtype
             and value.flags.c_contiguous
@@ -244,6 +249,10 @@ class CompressedArray:
 
     # Whole cells.
 
+    def _deliver(self, cells: Indices) -> Any:
+        """What is handed out for an index. An array whose cells are elsewhere may hand out something else."""
+        return self._read(cells)
+
     def _read(self, cells: Indices) -> NDArray[Any]:
         if self._store is None or not cells.size:
             return np.zeros(cells.shape + self._item, self._dtype)
@@ -283,18 +292,3 @@ class CompressedArray:
         content = self._read(touched)
         content.reshape(len(touched), -1)[which.reshape(cells.shape), places] = values
         self._write(touched, content)
-
-
-def read_both(first: CompressedArray, second: CompressedArray, cells: Indices) -> list[NDArray[Any]]:
-    """Read the same cells of two arrays. If they are the planes of frames, what they have in common is decoded once.
-
-    :param first: an array
-    :param second: an array beside it
-    :param cells: numbers that are known to be there, in one dimension
-    """
-    store = first.store
-    if not isinstance(store, Plane) or not len(cells):
-        return [first._read(cells), second._read(cells)]
-    found = [array._batches.empty(cells.shape + array._item, array._stored) for array in (first, second)]
-    store.frames.read_both(cells, *(as_rows(values, len(cells)) for values in found))
-    return [values.astype(array.dtype, copy=False) for array, values in zip((first, second), found)]

@@ -11,6 +11,7 @@ from sb3_extra_buffers.errors import ObservationError, ParameterError
 from sb3_extra_buffers.views import Bytes
 
 _NUMBERS = "biuf"
+_BYTE = np.dtype(np.uint8)
 
 
 def storable(dtype: Any) -> np.dtype[Any]:
@@ -116,4 +117,4 @@ def as_shape(name: str, shape: int | tuple[int, ...]) -> tuple[int, ...]:
 def as_rows(values: NDArray[Any], count: int) -> Bytes:
     """Cells as bytes, a row for each."""
     rows = values.reshape(count, -1)
-    return rows if rows.dtype == np.uint8 else rows.view(np.uint8)
+    return rows if rows.dtype is _BYTE else rows.view(_BYTE)

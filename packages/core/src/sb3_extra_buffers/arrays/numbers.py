@@ -42,7 +42,8 @@ class CellNumbers:
 
     def row(self, number: int) -> Indices:
         """The numbers of a row that is known to exist, in one dimension."""
-        return np.arange(number * self._row, (number + 1) * self._row, dtype=np.int64)
+        first = number * self._row
+        return np.arange(first, first + self._row, dtype=np.int64)
 
     def _at(self, numbers: Indices, *places: Indices) -> Indices:
         for place, length in zip(places, self.shape[1:]):

@@ -1,11 +1,13 @@
 """Frames stored once: how observations are taken apart and put together, and the bytes of a chunk of frames."""
 
+from sb3_extra_buffers.frames.contiguity import Contiguity
 from sb3_extra_buffers.frames.creation import REFERENCE, create, registry
 from sb3_extra_buffers.frames.geometry import FrameGeometry, stacks, whole
 from sb3_extra_buffers.frames.kernels import (
     KERNELS_PROTOCOL,
     Chunks,
     ChunkSource,
+    ContiguousKernels,
     FrameKernels,
     KernelsPlugin,
     Known,
@@ -19,6 +21,8 @@ __all__ = [
     "REFERENCE",
     "ChunkSource",
     "Chunks",
+    "Contiguity",
+    "ContiguousKernels",
     "FrameGeometry",
     "FrameKernels",
     "KernelsPlugin",

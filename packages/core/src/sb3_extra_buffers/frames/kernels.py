@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,6 +111,20 @@ class FrameKernels(Protocol):
         :param references: which observations, C-contiguous
         :param out: a row for each of them, C-contiguous
         :param following: rows for what is at the same places of the following plane
+        """
+
+
+class ContiguousKernels(FrameKernels, Protocol):
+    """Kernels that also turn images faster than numpy. Optional: the core asks numpy otherwise."""
+
+    def contiguous(self, array: NDArray[Any], /) -> NDArray[Any]:
+        """What ``numpy.ascontiguousarray`` makes of an array: the same values, C-contiguous.
+
+        If it is another array than the one that was given, then in memory that nobody else has, also not the next call:
+        an observation and the next one are kept side by side.
+
+        :param array: of any dtype, with one axis or more; for observations of images of the shape
+            ``(environments, channels, height, width)``, often a view of ``(environments, height, width, channels)``
         """
 
 

@@ -12,13 +12,20 @@ from sb3_extra_buffers.frames.numpy_write import brings_new, write_observation
 from sb3_extra_buffers.frames.packing import patch
 from sb3_extra_buffers.frames.streams import Streams
 from sb3_extra_buffers.registry import hookimpl
-from sb3_extra_buffers.views import Bytes, Indices
+from sb3_extra_buffers.views import BatchMemory, Bytes, Indices
+
+#: How many arrays of a batch's size are needed at a time.
+_BLOCKS = 4
 
 
 class NumpyKernels:
-    """A loop over observations where they are written, and over the frames of a chunk where they are read."""
+    """A loop over observations where they are written, and over their frames where they are read."""
 
     name = "numpy"
+
+    def __init__(self) -> None:
+        # Memory for a batch comes page by page from the system if it is not used again: half of the time of a batch.
+        self._memory = BatchMemory(_BLOCKS)
 
     def write(
         self, streams: Streams, references: Indices, rows: Bytes, begin: int, following: Bytes | None = None, /
@@ -45,7 +52,7 @@ class NumpyKernels:
         both = references if following is None else np.concatenate([references, references + streams.cells])
         # Where frames lie one behind the other, they are written to where they are wanted; else on the way there.
         rooms = outs if geometry.pixels == 1 else [np.empty_like(rows) for rows in outs]
-        read_frames(streams, source, both, [memoryview(room.reshape(-1)) for room in rooms])
+        read_frames(streams, source, both, rooms, self._memory)
         if geometry.pixels != 1:
             for rows, room in zip(outs, rooms):
                 geometry.join(room.reshape(-1, geometry.depth, geometry.frame_nbytes), rows)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.files.state import State, StateError, within
 from sb3_extra_buffers.frames.packing import END, PADDING, count_dtype, worst_steps_nbytes
 from sb3_extra_buffers.views import Bytes, untouched
 
@@ -59,6 +60,23 @@ class OpenChunks:
     def packed(self, stream: int, frames: int) -> Bytes:
         """The bytes of a chunk that has so many frames, in one piece."""
         return np.concatenate(self.parts(stream, frames))
+
+    def state(self) -> State:
+        """What another one needs in order to become this one."""
+        steps, content = self.filled.max(axis=0).tolist()
+        arrays = {name: getattr(self, name) for name in ("counts", "filled", "first_nbytes", "base", "tail")}
+        return State({}, {**arrays, "steps": self.steps[:, :steps], "content": self.content[:, :content]})
+
+    def restore(self, state: State) -> None:
+        """Become what another one was."""
+        names = ("counts", "filled", "first_nbytes", "base", "tail")
+        state.copy_to(**{name: getattr(self, name) for name in names})
+        within("filled", self.filled, 0, self.content.shape[1] - PADDING)
+        for number, target in enumerate((self.steps, self.content)):
+            part = state.array(("steps", "content")[number], np.uint8, len(target), None)
+            if part.shape[1] > target.shape[1] or self.filled[:, number].max() > part.shape[1]:
+                raise StateError("chunks are filled with more than there is")
+            target[:, : part.shape[1]] = part
 
     def __getstate__(self) -> dict[str, Any]:
         steps, content = self.filled.max(axis=0).tolist()

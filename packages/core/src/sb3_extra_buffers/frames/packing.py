@@ -5,14 +5,15 @@ This is the reference, in numpy; compiled kernels make the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import PayloadError
-from sb3_extra_buffers.views import Bytes, Indices
+from sb3_extra_buffers.views import BatchMemory, Bytes, Indices
 
 #: Bytes that changed and lie at most this far apart go into one segment: another one would cost as much.
 MAX_GAP = 2
@@ -22,6 +23,12 @@ MAX_STEP = 255
 PADDING = 7
 #: The same as bytes.
 END = np.zeros(PADDING, np.uint8)
+
+_INDEX = np.dtype(np.int64)
+#: A step: the way to a segment in the low byte, its length in the high one.
+_STEP = np.dtype("<u2")
+#: Keeps nothing: every array is a new one.
+_FRESH = BatchMemory(0)
 
 
 def count_dtype(frame_nbytes: int) -> np.dtype[Any]:
@@ -85,55 +92,76 @@ def spread(begins: Indices, sizes: Indices) -> Indices:
 class Parsed:
     """Chunks taken apart, many at once: where every byte of every patch goes.
 
-    Patches come frame by frame: those of the first frames of all chunks, then those of the second ones, and so on.
-
     :param chunks: the bytes of each chunk
     :param frames: how many frames each of them has
     :param upto: how many of these are wanted, from the first
     :param frame_nbytes: size of a frame
+    :param memory: for the results and what is needed for them
     """
 
-    def __init__(self, chunks: Sequence[Bytes], frames: Indices, upto: Indices, frame_nbytes: int) -> None:
+    def __init__(
+        self, chunks: Sequence[Bytes], frames: Indices, upto: Indices, frame_nbytes: int, memory: BatchMemory = _FRESH
+    ) -> None:
         dtype, most = count_dtype(frame_nbytes), int(frames.max())
         sizes, tables = np.array([len(chunk) for chunk in chunks]), frames * dtype.itemsize
         _check(sizes, sizes < tables + PADDING)
+        views = [memoryview(chunk) for chunk in chunks]
+        number = np.arange(most)
         counts = np.zeros((len(chunks), most), np.int64)
-        for row, chunk, count, table in zip(counts, chunks, frames.tolist(), tables.tolist()):
-            row[:count] = chunk[:table].view(dtype)
+        heads = zip(views, repeat(0), tables.tolist())
+        counts[number < frames[:, np.newaxis]] = _joined(heads, dtype)
         # Where the content of each chunk begins: behind the steps of all its frames, also of those not wanted.
         contents = tables + 2 * counts.sum(axis=1)
         _check(sizes, contents + PADDING > sizes)
-        counts[np.arange(most) >= upto[:, np.newaxis]] = 0
-        data = np.concatenate(chunks)
-        origins = np.cumsum(sizes) - sizes
-        # The steps, chunk by chunk: how far each goes, counted from the beginning of its patch, and what it puts.
-        per_chunk, per_patch = counts.sum(axis=1), counts.reshape(-1)
-        own = [
-            chunk[table : table + 2 * count] for chunk, table, count in zip(chunks, tables.tolist(), per_chunk.tolist())
-        ]
-        steps = np.concatenate(own).reshape(-1, 2).astype(np.int64)
-        puts, begins = steps[:, 1], np.cumsum(per_patch) - per_patch
-        ways, put = np.cumsum(steps[:, 0] + puts), np.cumsum(puts)
-        ends = ways - np.repeat(np.concatenate([[0], ways])[begins], per_patch)
-        totals = np.concatenate([[0], put])[np.append(begins, len(steps))]
-        chunk_of = np.repeat(np.arange(len(chunks)), per_chunk)
-        self._check_ends(sizes, contents, chunk_of[ends > frame_nbytes], totals[::most])
-        # The same frame by frame: steps are few, so these are put in order and not the bytes.
-        order = spread(begins.reshape(counts.shape).T.reshape(-1), counts.T.reshape(-1))
-        targets = chunk_of * frame_nbytes + ends - puts
-        sources = put - puts + (origins + contents - totals[:-1:most])[chunk_of]
-        puts = puts[order]
-        #: For each byte: its place among all frames, one per chunk.
-        self.places = spread(targets[order], puts)
-        self.values = data[spread(sources[order], puts)]
-        #: Where the bytes of each frame end.
-        self.ends = np.cumsum(np.diff(totals).reshape(counts.shape).sum(axis=0))
+        counts[number >= upto[:, np.newaxis]] = 0
+        own = zip(views, tables.tolist(), (tables + 2 * counts.sum(axis=1)).tolist())
+        steps = _joined(own, _STEP)
+        # How far steps go in all, patch after patch without an end, and how many bytes they put.
+        skips, puts = steps & MAX_STEP, steps >> 8
+        ways, bytes_ = _sums(skips + puts, memory), _sums(puts, memory)
+        edges = _sums(counts.reshape(-1), memory)
+        way_at, byte_at = ways[edges], bytes_[edges]
+        reaches = np.diff(way_at).reshape(counts.shape).max(axis=1)
+        _check(sizes, (reaches > frame_nbytes) | (contents + np.diff(byte_at[::most]) + PADDING > sizes))
+        # From one byte to the next it is one place further, and where a step begins, its way more. A step that puts
+        # nothing adds its way to that of the next one, the last of all behind the end.
+        places = memory.empty((int(byte_at[-1]) + 1,), _INDEX)
+        places.fill(1)
+        np.add.at(places, bytes_[:-1], skips.astype(np.int64))
+        # Every patch begins at the beginning of its frame, the first of all one place before the first byte.
+        patches = np.flatnonzero(np.diff(byte_at))
+        places[byte_at[patches]] -= np.diff(way_at[patches], prepend=-1)
+        self._places = np.cumsum(places, out=places)
+        self._chunks, self._most = chunks, most
+        #: Which byte is the first of each patch, chunk by chunk, and how much further it is in its chunk.
+        self._byte_at = byte_at.tolist()
+        self._ahead = (contents - byte_at[:-1:most]).tolist()
 
-    @staticmethod
-    def _check_ends(sizes: Indices, contents: Indices, beyond: Indices, totals: Indices) -> None:
-        bad = contents + np.diff(totals) + PADDING > sizes
-        bad[beyond] = True
-        _check(sizes, bad)
+    def apply(self, frame: Bytes, chunk: int, begin: int, end: int) -> None:
+        """Make a frame of a chunk out of an earlier one, in place.
+
+        :param frame: frame ``begin - 1`` of the chunk, or its base if ``begin`` is 0
+        :param chunk: the number of the chunk
+        :param begin: the number of the first patch
+        :param end: behind that of the last patch; it must be one of those wanted
+        """
+        patch = chunk * self._most
+        first, last, ahead = self._byte_at[patch + begin], self._byte_at[patch + end], self._ahead[chunk]
+        # Where several patches change a byte, the last one counts: numpy assigns in order.
+        frame[self._places[first:last]] = self._chunks[chunk][ahead + first : ahead + last]
+
+
+def _sums(numbers: NDArray[Any], memory: BatchMemory) -> Indices:
+    """The sum of all numbers before each of them, and that of all."""
+    sums = memory.empty((len(numbers) + 1,), _INDEX)
+    sums[0] = 0
+    np.cumsum(numbers, dtype=_INDEX, out=sums[1:])
+    return sums
+
+
+def _joined(pieces: Iterable[tuple[memoryview, int, int]], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Pieces of bytes, one behind the other. Plain bytes: hundreds of small arrays would take ten times as long."""
+    return np.frombuffer(b"".join([view[begin:end] for view, begin, end in pieces]), dtype)
 
 
 def _check(sizes: NDArray[Any], bad: NDArray[np.bool_]) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.files.state import State, StateError, used, within
+from sb3_extra_buffers.frames.checking import check_ways
 from sb3_extra_buffers.frames.geometry import FrameGeometry
 from sb3_extra_buffers.frames.open_chunks import OpenChunks
 from sb3_extra_buffers.views import extended, untouched, used_part
@@ -25,6 +27,8 @@ PATTERNS = 255
 
 #: Arrays with an entry for each slot, most of which are never used.
 _BY_SLOT = ("previous", "sizes", "users", "free")
+#: Arrays that are saved as a whole.
+_WHOLE = ("backs", "reach", "last", "last_row", "last_number", "last_position", "repeated", "total", "open", "numbers")
 
 
 class Streams:
@@ -123,10 +127,10 @@ class Streams:
         """A slot for a new chunk, in use from now on. There must be one."""
         _, free, used = self.numbers.tolist()
         if free:
-            self.numbers[1] -= 1
-            slot = int(self.free[free - 1])
+            self.numbers[1] = free - 1
+            slot = int(self.free.item(free - 1))
         else:
-            self.numbers[2] += 1
+            self.numbers[2] = used + 1
             slot = int(used)
         self.users[slot] = 1
         self.sizes[slot] = 0
@@ -134,7 +138,7 @@ class Streams:
 
     def advance(self, stream: int) -> int:
         """Leave a complete chunk behind and open another one. Returns its slot."""
-        complete, following = int(self.open[stream]), self.take()
+        complete, following = self.open.item(stream), self.take()
         self.open[stream] = following
         self.previous[following] = complete
         self.leave(complete)
@@ -142,8 +146,13 @@ class Streams:
 
     def clear(self) -> None:
         """Forget all observations. Memory is kept for what comes; that which was never used stays untouched."""
-        self.newest[np.flatnonzero(self.newest)] = 0
-        self.users[: self.numbers[2]] = 0
+        written, opened = np.flatnonzero(self.newest), self.numbers.item(2)
+        self.newest[written] = self.pattern[written] = 0
+        # Also what nobody follows any more: it is saved, and who loads it refuses numbers that lead nowhere.
+        for name in _BY_SLOT:
+            getattr(self, name)[:opened] = 0
+        self.last_position[:] = 0
+        self.filling.filled[:] = 0
         self.total[:] = self.repeated[:] = 0
         self.numbers[:] = 1, 0, 0
         for stream in range(self.streams):
@@ -156,10 +165,12 @@ class Streams:
 
     def leave(self, slot: int) -> None:
         """One user less; a chunk without users makes its slot free."""
-        self.users[slot] -= 1
-        if not self.users[slot]:
-            self.free[self.numbers[1]] = slot
-            self.numbers[1] += 1
+        users = self.users.item(slot) - 1
+        self.users[slot] = users
+        if not users:
+            free = self.numbers.item(1)
+            self.free[free] = slot
+            self.numbers[1] = free + 1
 
     def reached(self, references: NDArray[np.int64]) -> list[int]:
         """The slots of all chunks that these observations reach into, each once, without those that are open."""
@@ -190,6 +201,47 @@ class Streams:
             more = further > 0
             references, slots = references[more], self.previous[slots[more]].astype(np.int64)
             further = further[more] - self.sizes[slots]
+
+    def state(self) -> State:
+        """What another one needs in order to become this one."""
+        geometry = self.geometry
+        facts = {
+            "geometry": [geometry.depth, geometry.pixels, geometry.group],
+            "shape": [self.chunk, self.streams, self.cells, self.planes, self.slots],
+        }
+        arrays = {name: getattr(self, name) for name in ("newest", "pattern", *_WHOLE)}
+        arrays.update({name: used(getattr(self, name)) for name in _BY_SLOT})
+        return State(facts, arrays).put("filling", self.filling.state())
+
+    def restore(self, state: State) -> None:
+        """Become what another one was. Numbers that lead nowhere are refused: kernels follow them."""
+        geometry = self.geometry
+        state.same(geometry=[geometry.depth, geometry.pixels, geometry.group])
+        state.same(shape=[self.chunk, self.streams, self.cells, self.planes, self.slots])
+        state.copy_to(**{name: getattr(self, name) for name in ("newest", "pattern", *_WHOLE)})
+        state.begin_of(**{name: getattr(self, name) for name in _BY_SLOT})
+        self.filling.restore(state.part("filling"))
+        patterns, free, opened = self.numbers.tolist()
+        if not (1 <= patterns <= PATTERNS and 0 <= free <= opened <= self.slots):
+            raise StateError(f"there are {patterns} patterns and {free} of {opened} slots free")
+        limits = {
+            "newest": (0, opened * self.room),
+            "pattern": (0, patterns - 1),
+            "last_row": (0, geometry.depth - 1),
+            "last_position": (0, opened * self.room - 1),
+            "open": (0, opened - 1),
+            "previous": (0, opened - 1),
+            "sizes": (0, self.room),
+            "users": (0, len(self.newest) + 1),
+            "free": (0, opened - 1),
+        }
+        if any(len(state.arrays[name]) > opened for name in _BY_SLOT):
+            raise StateError(f"there are more chunks than the {opened} that were ever begun")
+        for name, (low, high) in limits.items():
+            # What was not saved is zero: it was never used.
+            within(name, getattr(self, name)[:opened] if name in _BY_SLOT else getattr(self, name), low, high)
+        check_ways(self, MAX_BACK, ZERO)
+        self.workspace = None
 
     def __getstate__(self) -> dict[str, Any]:
         used = {name: used_part(getattr(self, name)) for name in _BY_SLOT}

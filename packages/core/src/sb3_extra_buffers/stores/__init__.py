@@ -6,6 +6,7 @@ from sb3_extra_buffers.stores.faces import NextFace, ObservationFace
 from sb3_extra_buffers.stores.frame_store import FrameStore
 from sb3_extra_buffers.stores.framing import MIN_FRAMES_NBYTES, MIN_FRAMES_ROWS, FrameDemand
 from sb3_extra_buffers.stores.lazy import LazyStore
+from sb3_extra_buffers.stores.origins import LocatedStore, Origins
 from sb3_extra_buffers.stores.planes import Frames, Plane
 from sb3_extra_buffers.stores.preferences import PREFERENCES, SPEED, preference
 from sb3_extra_buffers.stores.protocol import Store
@@ -27,8 +28,10 @@ __all__ = [
     "FrameStore",
     "Frames",
     "LazyStore",
+    "LocatedStore",
     "NextFace",
     "ObservationFace",
+    "Origins",
     "Place",
     "Plane",
     "RawStore",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.files.state import State, StateError, used, within
 from sb3_extra_buffers.frames import FrameKernels
 from sb3_extra_buffers.views import Bytes, extended, untouched, used_part
 
@@ -54,10 +55,11 @@ class Bases:
 
     def open(self, stream: int, slot: int) -> Bytes:
         """The base for a chunk that begins in a slot, now instead of another one."""
-        number = self._current[stream]
-        self._users[number] += 1
-        self._leave(int(self._of_slot[slot]))
-        self._of_slot[slot] = number
+        number, old = self._current[stream], self._of_slot.item(slot)
+        if number != old:
+            self._users[number] += 1
+            self._leave(old)
+            self._of_slot[slot] = number
         return self._frame(number)
 
     def learn(self, stream: int, newest: Bytes, first_nbytes: int) -> None:
@@ -134,6 +136,44 @@ class Bases:
     def _note_addresses(self) -> None:
         addresses = [0 if frame is None else frame.ctypes.data for frame in self._frames]
         self._addresses = np.array(addresses, np.uint64)
+
+    def state(self) -> State:
+        """What another one needs in order to become this one."""
+        kept = [number for number, frame in enumerate(self._frames) if frame is not None]
+        waiting = [stream for stream, frame in enumerate(self._candidate) if frame is not None]
+        facts = {
+            "kept": kept,
+            "waiting": waiting,
+            "users": list(self._users),
+            "unused": list(self._unused),
+            "current": list(self._current),
+            "best": list(self._best),
+            "rent": list(self._rent),
+        }
+        frames = [self._frames[number] for number in kept] + [self._candidate[stream] for stream in waiting]
+        return State(facts, {"frames": np.array(frames), "of_slot": used(self._of_slot)})
+
+    def restore(self, state: State) -> None:
+        """Become what another one was."""
+        streams = len(self._current)
+        users, kept, unused, waiting = (state.numbers(name) for name in ("users", "kept", "unused", "waiting"))
+        current, best, rent = (state.numbers(name, streams) for name in ("current", "best", "rent"))
+        frames = state.array("frames", np.uint8, len(kept) + len(waiting), self._nbytes)
+        state.begin_of(of_slot=self._of_slot)
+        within("of_slot", state.arrays["of_slot"], 0, len(users) - 1)
+        in_use = {*np.flatnonzero(np.bincount(state.arrays["of_slot"])).tolist(), *current, _ZERO}
+        numbers = set(range(len(users)))
+        fits = {*kept, *unused} == numbers and not {*kept} & {*unused} and in_use <= {*kept}
+        if not fits or len(kept) + len(unused) != len(users) or not {*waiting} <= set(range(streams)):
+            raise StateError("bases of chunks are missing")
+        self._frames = [None] * len(users)
+        for number, frame in zip(kept, frames):  # nobody writes to them, so they can stay where they are
+            self._frames[number] = frame
+        for stream, frame in zip(waiting, frames[len(kept) :]):
+            self._candidate[stream] = frame.copy()
+        self._users, self._unused, self._current, self._best, self._rent = users, unused, current, best, rent
+        self._addresses = np.zeros(len(users), np.uint64)
+        self._addresses[kept] = frames.ctypes.data + self._nbytes * np.arange(len(kept), dtype=np.uint64)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_of_slot": used_part(self._of_slot), "slots": len(self._of_slot)}

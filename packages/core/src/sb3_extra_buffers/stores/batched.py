@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.files.state import State, StateError, within
+from sb3_extra_buffers.stores.origins import NO_CELL, LocatedStore, Origins
 from sb3_extra_buffers.stores.protocol import Store
 from sb3_extra_buffers.stores.waiting import copy_matching
 from sb3_extra_buffers.views import Bytes, Indices
@@ -51,6 +53,17 @@ class BatchedStore:
             self._store.read(np.where(waiting, cells[waiting.argmin()], cells), out)
         copy_matching(np.array(self._waiting), self._rows, cells, out)
 
+    def origins(self, cells: Indices, /) -> Origins:
+        waiting = self._is_waiting[cells]
+        found = cast("LocatedStore", self._store).origins(cells[~waiting])
+        located = np.full(len(cells), NO_CELL, np.int64)
+        located[~waiting] = found.cells
+        if not waiting.any():
+            return Origins(found.codec, located)
+        rows = np.empty((int(waiting.sum()), self.row_nbytes), np.uint8)
+        copy_matching(np.array(self._waiting), self._rows, cells[waiting], rows)
+        return Origins(found.codec, located, [(np.flatnonzero(waiting), rows)])
+
     def write(self, cells: Indices, rows: Bytes, /) -> None:
         count = len(self._waiting)
         if count + len(cells) > len(self._rows) or self._is_waiting[cells].any():
@@ -72,6 +85,21 @@ class BatchedStore:
     def clear(self) -> None:
         self._store.clear()
         self._drop()
+
+    def state(self) -> State:
+        waiting = len(self._waiting)
+        arrays: dict[str, NDArray[Any]] = {"cells": np.array(self._waiting, np.int64), "rows": self._rows[:waiting]}
+        return State({}, arrays).put("store", self._store.state())
+
+    def restore(self, state: State, /) -> None:
+        self._store.restore(state.part("store"))
+        cells = state.array("cells", np.int64, None)
+        within("cells", cells, 0, self.cells - 1)
+        if len(cells) > len(self._rows) or len(np.unique(cells)) != len(cells):
+            raise StateError(f"{len(cells)} cells wait, there is room for {len(self._rows)}")
+        self._rows[: len(cells)] = state.array("rows", np.uint8, len(cells), self.row_nbytes)
+        self._waiting = cells.tolist()
+        self._is_waiting[cells] = True
 
     def __getstate__(self) -> dict[str, Any]:
         # Not flushed: the heap, which others share, may have been pickled already.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,10 +10,19 @@ from typing import Any
 from sb3_extra_buffers import heaps
 from sb3_extra_buffers.codecs import CellSpec, CodecSpec, bind
 from sb3_extra_buffers.errors import ParameterError
+from sb3_extra_buffers.files.state import State
 from sb3_extra_buffers.heaps import Heap
 from sb3_extra_buffers.stores.batched import BatchedStore
+from sb3_extra_buffers.stores.cell_planes import CellPlanes
 from sb3_extra_buffers.stores.cells import CellStore
-from sb3_extra_buffers.stores.choice import Choice, choose_by_content, choose_by_space
+from sb3_extra_buffers.stores.choice import (
+    Choice,
+    choose_by_content,
+    choose_by_space,
+    judge_content,
+    largest_instead,
+    log_choice,
+)
 from sb3_extra_buffers.stores.framing import FrameDemand
 from sb3_extra_buffers.stores.lazy import LazyStore
 from sb3_extra_buffers.stores.planes import Plane
@@ -40,6 +50,12 @@ class Place:
     heap: str = _MEMORY
     parameters: Mapping[str, Any] = field(default_factory=dict)
     threads: int | None = None
+
+    @property
+    def grows(self) -> bool:
+        """Whether the heap has no limit."""
+        plugin = heaps.registry.load(self.heap)
+        return "capacity" not in {*plugin.required, *plugin.parameters}
 
     def __post_init__(self) -> None:
         threads = self.threads
@@ -90,6 +106,10 @@ def build_stores(demands: Sequence[Demand | FrameDemand], place: Place) -> tuple
 def _heap_parameters(place: Place, builders: Sequence[_Builder | _FrameBuilder]) -> dict[str, Any]:
     parameters = dict(place.parameters)
     if place.heap == "mmap":
+        if parameters.get("reopen"):
+            # Payloads without actions, rewards and the choice of a codec are no transitions.
+            allowed = "a buffer is not made from a heap alone"
+            raise ParameterError("buffer", "heap_kwargs", parameters, allowed, "Save the buffer, and load it.")
         # Room for the worst case of a buffer that is written in order: it evicts only if the user sets a limit.
         parameters.setdefault("capacity", sum(builder.worst_nbytes for builder in builders))
     return heaps.registry.load(place.heap).complete(place.heap, parameters)  # refuses what no heap takes
@@ -101,12 +121,19 @@ class _FrameBuilder:
     def __init__(self, demand: FrameDemand, place: Place) -> None:
         self._demand = demand = demand.complete()
         self._place = place
-        self.cells = demand.slots
+        self._cells: _Builder | None = None
+        # Only where nothing is dropped: what is lost of frames and what is lost of cells are two different things.
+        if demand.may_be_cells and place.heap == _MEMORY:
+            cell = CellSpec(demand.dtype, math.prod(demand.shape))
+            counts = (demand.cells,) * demand.planes
+            self._cells = _Builder(Demand(demand.label, cell, counts, None, row=demand.streams), place)
+        self.cells = max(demand.slots, self._cells.cells if self._cells is not None else 0)
         self.worst_nbytes = demand.worst_nbytes
 
     def build_all(self, heap: Heap | None, first: int) -> list[Store]:
         assert heap is not None
-        frames = self._demand.build(heap, first, self._place.threads)
+        instead = None if self._cells is None else _Instead(self._cells, heap, first, self._demand.streams)
+        frames = self._demand.build(heap, first, self._place.threads, instead)
         return [Plane(frames, number) for number in range(self._demand.planes)]
 
 
@@ -158,6 +185,23 @@ class _Builder:
             self._choice = choose_by_content(self.demand.label, self.demand.cell, rows)
         return self._store(self._choice, heap, first, count, every_step)
 
+    def choose(self, choice: Choice) -> None:
+        """Choose for all of the demand's stores."""
+        self._choice = choice
+
+    def choice(self) -> dict[str, Any]:
+        """What was chosen for all of the demand's stores."""
+        assert self._choice is not None
+        codec = self._choice.codec
+        return {"codec": None if codec is None else codec.spec.to_json(), "reason": self._choice.reason}
+
+    def choose_again(self, choice: State) -> Choice:
+        """Choose what was chosen before, also if something else is installed by now."""
+        codec = choice.fact("codec", (dict, type(None)))
+        bound = None if codec is None else bind(CodecSpec.from_json(codec), self.demand.cell)
+        self._choice = Choice(bound, choice.fact("reason", str))
+        return self._choice
+
     def _is_raw(self, choice: Choice) -> bool:
         # A heap with a budget or a file holds raw cells too: that is what the user chose it for.
         no_codec = choice.codec is None or choice.codec.spec.name == "none"
@@ -177,7 +221,7 @@ class _Builder:
         batch = min(BATCH_NBYTES // nbytes, MAX_BATCH, count // 2)
         pays = nbytes >= MIN_BATCHED_NBYTES and batch >= 2 * self.demand.row
         # With a limited capacity, a batch would be one row: too large for a small heap, and evicted as a whole.
-        return batch if pays and self._place.heap == _MEMORY else 0
+        return batch if pays and self._place.grows else 0
 
 
 @dataclass
@@ -192,3 +236,39 @@ class _Later:
 
     def __call__(self, rows: Bytes, /) -> Store:
         return self.builder.build_for(rows, self.heap, self.first, self.count, self.every_step)
+
+    def choice(self) -> dict[str, Any]:
+        return self.builder.choice()
+
+    def repeat(self, choice: State, /) -> Store:
+        chosen = self.builder.choose_again(choice)
+        return self.builder._store(chosen, self.heap, self.first, self.count, self.every_step)
+
+
+@dataclass
+class _Instead:
+    """Makes cells of what turns out to be no stack of frames."""
+
+    builder: _Builder
+    heap: Heap
+    first: int
+    streams: int
+
+    def choose(self, rows: Bytes, patches: Bytes, /) -> CellPlanes | None:
+        demand = self.builder.demand
+        choice = judge_content(demand.cell, rows)
+        if rows.nbytes / choice.ratio > largest_instead(rows, patches):
+            return None
+        log_choice(demand.label, choice)
+        self.builder.choose(choice)
+        return self._made()
+
+    def choice(self) -> dict[str, Any]:
+        return self.builder.choice()
+
+    def repeat(self, choice: State, /) -> CellPlanes:
+        self.builder.choose_again(choice)
+        return self._made()
+
+    def _made(self) -> CellPlanes:
+        return CellPlanes(self.builder.build_all(self.heap, self.first), self.streams)

@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers.codecs import Codec, decode_batch, encode_batch
 from sb3_extra_buffers.errors import HeapStateError
-from sb3_extra_buffers.heaps import Heap
+from sb3_extra_buffers.files.state import State
+from sb3_extra_buffers.heaps import Heap, within_reach
+from sb3_extra_buffers.stores.origins import Origins
 from sb3_extra_buffers.views import Bytes, Indices
 
 #: Long writes are cut into rows of about this many raw bytes, so that the worst case of a row stays small.
@@ -51,10 +53,22 @@ class CellStore:
             out[~written] = 0
             if written.any():
                 found = np.empty((int(written.sum()), self.row_nbytes), np.uint8)
-                decode_batch(self._codec, self._heap, starts[written], lengths[written], found, threads=self._threads)
+                self._decode(starts[written], lengths[written], found)
                 out[written] = found
             return
-        decode_batch(self._codec, self._heap, starts, lengths, out, threads=self._threads)
+        self._decode(starts, lengths, out)
+
+    def _decode(self, starts: Indices, lengths: Indices, out: Bytes) -> None:
+        source, places = within_reach(self._heap, starts, lengths)
+        decode_batch(self._codec, source, places, lengths, out, threads=self._threads)
+
+    def origins(self, cells: Indices, /) -> Origins:
+        located = self._first + cells
+        if self._heap.evicted.cells:
+            absent = self._heap.locate(located)[0] < 0
+            if absent.any():
+                self._refuse_evicted(cells[absent])
+        return Origins(self._codec, located)
 
     def write(self, cells: Indices, rows: Bytes, /) -> None:
         cells = cells + self._first
@@ -80,6 +94,12 @@ class CellStore:
     def clear(self) -> None:
         # Other stores may share the heap, but whoever clears one store of a buffer clears all of them.
         self._heap.clear()
+
+    def state(self) -> State:
+        return State({"codec": self._codec.spec.to_json(), "cell": self._codec.cell.to_json(), "first": self._first})
+
+    def restore(self, state: State, /) -> None:
+        state.same(**self.state().facts)
 
     def _refuse_evicted(self, absent: Indices) -> None:
         if self._heap.evicted.cells:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+import numpy as np
+
 from sb3_extra_buffers.codecs import CellSpec, Codec, CodecSpec, bind, names
-from sb3_extra_buffers.stores.preferences import QUICK, first_installed
+from sb3_extra_buffers.stores.chunks import ChunkStore
+from sb3_extra_buffers.stores.judging import MIN_NBYTES, rows_to_judge, try_codec
+from sb3_extra_buffers.stores.preferences import GENERAL, QUICK, first_installed
 from sb3_extra_buffers.views import Bytes
 
 logger = logging.getLogger("sb3_extra_buffers")
 
-#: Below this, a payload's place in the index and the call that decodes it cost more than compression can save.
-MIN_NBYTES = 256
-#: Decodes about twice as fast as the above, so it may be somewhat larger.
+#: Decodes about twice as fast as the others, so it may be somewhat larger.
 _RUNS = CodecSpec("rle-jit")
 _RUNS_MAY_BE_LARGER = 1.25
-#: A codec must save at least a fifth to be worth its time.
-_MIN_RATIO = 1.25
-#: A long first write is judged by about this many of its rows, from all over it.
-_ROWS_TO_JUDGE = 32
+#: An image that is decoded alone is had in a fraction of the time of one that takes its whole chunk along.
+_ALONE_MAY_BE_LARGER = 1.5
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class Choice:
 
     codec: Codec | None
     reason: str
+    #: How many times smaller it made what it was chosen by.
+    ratio: float = 1.0
 
 
 def choose_by_space(cell: CellSpec) -> Choice | None:
@@ -44,24 +46,43 @@ def choose_by_content(label: str, cell: CellSpec, rows: Bytes) -> Choice:
     :param cell: what one row holds
     :param rows: shape ``(n, cell.nbytes)``
     """
-    rows = rows[:: -(-len(rows) // _ROWS_TO_JUDGE)]
-    installed = set(names())
-    general = bind(first_installed(QUICK), cell)
-    best, size = general, _size(general, rows)
-    blank = rows.min() == rows.max()
-    if _RUNS.name in installed and not blank:  # a blank first screen says nothing about those that follow
-        runs = bind(_RUNS, cell)
-        runs_size = _size(runs, rows)
-        if runs_size <= size * _RUNS_MAY_BE_LARGER:
-            best, size = runs, runs_size
-    ratio = rows.nbytes / size
-    if ratio < _MIN_RATIO:
-        choice = Choice(None, f"chosen: {best.spec} makes the first observations only {ratio:.2f} times smaller")
-    else:
-        choice = Choice(best, f"chosen: makes the first observations {ratio:.1f} times smaller")
-    logger.info("%s: %s %s", label, "none" if choice.codec is None else choice.codec.spec, choice.reason)
+    choice = judge_content(cell, rows)
+    log_choice(label, choice)
     return choice
 
 
-def _size(codec: Codec, rows: Bytes) -> int:
-    return sum(len(codec.encode(row)) for row in rows)
+def judge_content(cell: CellSpec, rows: Bytes) -> Choice:
+    """What would be chosen for these rows."""
+    rows = rows_to_judge(rows)
+    best = try_codec(bind(first_installed(GENERAL), cell), rows)
+    blank = rows.min() == rows.max()
+    if _RUNS.name in names() and not blank:  # a blank first screen says nothing about those that follow
+        runs = try_codec(bind(_RUNS, cell), rows)
+        if runs.nbytes <= best.nbytes * _RUNS_MAY_BE_LARGER:
+            best = runs
+    if best.pays:
+        reason = f"chosen: makes the first observations {best.ratio:.1f} times smaller"
+        return Choice(best.codec, reason, best.ratio)
+    return Choice(None, f"chosen: {best.codec.spec} makes the first observations only {best.ratio:.2f} times smaller")
+
+
+def largest_instead(rows: Bytes, patches: Bytes) -> float:
+    """How many bytes cells may take so that they are the better choice for images than frames.
+
+    :param rows: images
+    :param patches: the same as frames
+    """
+    if len(patches) * ChunkStore.SMALL <= rows.nbytes:
+        return len(patches)
+    # Chunks that patches alone do not make small are compressed, and an image is read with all others of its chunk.
+    squeezed = try_codec(bind(first_installed(QUICK), CellSpec(np.uint8, len(patches))), patches[np.newaxis])
+    return squeezed.nbytes * _ALONE_MAY_BE_LARGER
+
+
+def log_choice(label: str, choice: Choice) -> None:
+    """Say to the log what was chosen.
+
+    :param label: for what
+    :param choice: what it is
+    """
+    logger.info("%s: %s %s", label, "none" if choice.codec is None else choice.codec.spec, choice.reason)

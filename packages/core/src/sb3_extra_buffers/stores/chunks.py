@@ -10,14 +10,16 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers.codecs import CellSpec, Codec, CodecSpec, bind, decode_batch
 from sb3_extra_buffers.errors import HeapStateError
+from sb3_extra_buffers.files.state import State, used, within
 from sb3_extra_buffers.frames import Chunks, FrameKernels, Known, Places
-from sb3_extra_buffers.heaps import Heap
+from sb3_extra_buffers.heaps import Heap, within_reach
 from sb3_extra_buffers.stores.bases import Bases
 from sb3_extra_buffers.stores.preferences import QUICK, first_installed
-from sb3_extra_buffers.views import Bytes, Indices, extended, untouched, used_part
+from sb3_extra_buffers.views import Bytes, ByteSource, Indices, extended, untouched, used_part
 
 #: The smallest size that chunks are padded to before they are compressed.
 _MIN_PADDED = 256
+_MAX_EXPONENT = 31
 
 
 class ChunkStore:
@@ -38,7 +40,7 @@ class ChunkStore:
     """
 
     #: A chunk that patches make this much smaller is left at that: it is read fastest.
-    _SMALL = 8
+    SMALL = 8
     #: Beyond that, a codec must save a fifth to be worth its time.
     _PAYS = 0.8
 
@@ -74,6 +76,11 @@ class ChunkStore:
         return self._heap.evicted.cells
 
     @property
+    def refuses(self) -> bool:
+        """Whether a full heap refuses what comes, where others would drop what is oldest."""
+        return bool(getattr(self._heap, "refuses_when_full", False))
+
+    @property
     def overhead(self) -> int:
         """Bytes of memory for keeping track."""
         return self.bases.nbytes
@@ -86,22 +93,30 @@ class ChunkStore:
         :param raw_nbytes: what its frames take as they are
         """
         nbytes, exponent = sum(map(len, parts)), 0
-        if self._codec is not None or nbytes * self._SMALL > raw_nbytes:
+        if self._codec is not None or nbytes * self.SMALL > raw_nbytes:
             parts, exponent = self._compressed(parts, nbytes)
             nbytes = sum(map(len, parts))
-        np.concatenate(parts, out=self._heap.reserve(np.array([self._first + slot]), nbytes))
-        self._heap.commit(np.array([nbytes]))
+        self._put(self._first + slot, parts, nbytes)
         self._padded[slot] = exponent
         self._end = max(self._end, slot + 1)
         self._addresses[slot] = 0
 
+    def _put(self, cell: int, parts: Sequence[Bytes], nbytes: int) -> None:
+        put = getattr(self._heap, "put", None)
+        if put is not None:  # a short cut that a heap may have
+            put(cell, parts, nbytes)
+        else:
+            np.concatenate(parts, out=self._heap.reserve(np.array([cell]), nbytes))
+            self._heap.commit(np.array([nbytes]))
+
     def load(self, slots: Sequence[int], /) -> Chunks:
         numbers = np.asarray(slots, np.int64)
-        starts, lengths = self._locate(numbers)
+        starts, lengths = self.locate(numbers)
         packed: list[Bytes] = [np.empty(0, np.uint8)] * len(slots)
-        compressed = self._padded[numbers] > 0
-        for index in np.flatnonzero(~compressed).tolist():
-            packed[index] = np.frombuffer(self._heap.view(int(starts[index]), int(lengths[index])), np.uint8)
+        plain = np.flatnonzero(self._padded[numbers] == 0)
+        source, places = within_reach(self._heap, starts[plain], lengths[plain])
+        for index, place in zip(plain.tolist(), places.tolist()):
+            packed[index] = np.frombuffer(source.view(place, int(lengths[index])), np.uint8)
         for indices, rows in self._decompressed(numbers, starts, lengths):
             for index, row in zip(indices.tolist(), rows):
                 packed[index] = row
@@ -116,27 +131,35 @@ class ChunkStore:
 
     def place(self, slots: Indices, /) -> Places:
         self.known()  # what is not true any more is forgotten
+        kept: list[object] = []
         if not self._addresses[slots].all():
             # All at once, so that batches to come need not ask; unless the heap does not tell how long that is true.
-            self._find_plain(slots if self._state is None else np.arange(self._end))
-        addresses, lengths, kept = self._addresses[slots], self._lengths[slots], []
+            kept.append(self._find_plain(slots if self._state is None else np.arange(self._end)))
+        addresses, lengths = self._addresses[slots], self._lengths[slots]
         missing = np.flatnonzero(addresses == 0)
         if len(missing):
             numbers = slots[missing]
-            for indices, rows in self._decompressed(numbers, *self._locate(numbers)):
+            for indices, rows in self._decompressed(numbers, *self.locate(numbers)):
                 steps = np.arange(len(rows), dtype=np.uint64) * np.uint64(rows.shape[1])
                 addresses[missing[indices]], lengths[missing[indices]] = rows.ctypes.data + steps, rows.shape[1]
                 kept.append(rows)
         base_of, bases = self.bases.table
         return Places(addresses, lengths, bases[base_of[slots]], kept)
 
-    def _find_plain(self, slots: Indices) -> None:
-        """Remember where those of these chunks are that went through no codec."""
+    def are_plain(self, slots: Indices) -> NDArray[np.bool_]:
+        """Which of these chunks went through no codec: their payloads are their bytes."""
+        plain: NDArray[np.bool_] = self._padded[slots] == 0
+        return plain
+
+    def _find_plain(self, slots: Indices) -> ByteSource:
+        """Remember where those of these chunks are that went through no codec. What is returned holds their bytes."""
         unknown = slots[(self._addresses[slots] == 0) & (self._padded[slots] == 0)]
         starts, lengths = self._heap.locate(unknown + self._first)
         held = starts >= 0
-        self._addresses[unknown[held]] = self._heap.addresses(starts[held], lengths[held])
+        source, places = within_reach(self._heap, starts[held], lengths[held])
+        self._addresses[unknown[held]] = source.addresses(places, lengths[held])
         self._lengths[unknown[held]] = lengths[held]
+        return source
 
     def _state_of_heap(self) -> tuple[int, int] | None:
         """Two numbers that change when a payload is moved or dropped; a heap of others may not tell."""
@@ -162,7 +185,8 @@ class ChunkStore:
         self.bases.clear()
         self._forget_addresses()
 
-    def _locate(self, slots: Indices) -> tuple[Indices, Indices]:
+    def locate(self, slots: Indices) -> tuple[Indices, Indices]:
+        """Where in the heap the payloads of these chunks are, and how long."""
         starts, lengths = self._heap.locate(slots + self._first)
         if len(starts) and starts.min() < 0:
             found = "a chunk of its frames was evicted to make room"
@@ -190,7 +214,8 @@ class ChunkStore:
             indices = np.flatnonzero(exponents == exponent)
             rows = np.empty((len(indices), 1 << exponent), np.uint8)
             codec = self._bound(exponent, self._codec or self._fallback)
-            decode_batch(codec, self._heap, starts[indices], lengths[indices], rows, threads=self._threads)
+            source, places = within_reach(self._heap, starts[indices], lengths[indices])
+            decode_batch(codec, source, places, lengths[indices], rows, threads=self._threads)
             found.append((indices, rows))
         return found
 
@@ -199,6 +224,31 @@ class ChunkStore:
             assert spec is not None
             self._codecs[exponent] = bind(spec, CellSpec(np.uint8, 1 << exponent))
         return self._codecs[exponent]
+
+    def state(self) -> State:
+        """What another one on an equal heap needs in order to become this one."""
+        specs = {name: None if spec is None else spec.to_json() for name, spec in self._specs().items()}
+        facts = {**specs, "first": self._first, "end": self._end, "exponents": sorted(self._codecs)}
+        return State(facts, {"padded": used(self._padded)}).put("bases", self.bases.state())
+
+    def restore(self, state: State) -> None:
+        """Become what another one was. Its heap has been restored."""
+        state.same(first=self._first)
+        state.begin_of(padded=self._padded)
+        within("padded", self._padded, 0, _MAX_EXPONENT)
+        self._end = state.number("end", 0, len(self._padded))
+        found = {name: state.fact(name, (dict, type(None))) for name in self._specs()}
+        exponents = state.numbers("exponents")
+        if exponents or found["codec"] is not None:
+            # What chunks went through is needed to read them; where none was compressed, any will do.
+            self._codec, self._fallback = (None if one is None else CodecSpec.from_json(one) for one in found.values())
+            for exponent in exponents:
+                self._bound(exponent, self._codec or self._fallback)
+        self.bases.restore(state.part("bases"))
+        self._forget_addresses()
+
+    def _specs(self) -> dict[str, CodecSpec | None]:
+        return {"codec": self._codec, "fallback": self._fallback}
 
     def __getstate__(self) -> dict[str, Any]:
         state = {name: part for name, part in self.__dict__.items() if name not in ("_addresses", "_lengths")}

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.files.state import State
+from sb3_extra_buffers.stores.origins import LocatedStore, Origins
 from sb3_extra_buffers.stores.transitions import TransitionStore
 from sb3_extra_buffers.views import Bytes, Indices
 
@@ -31,6 +35,9 @@ class ObservationFace:
     def read(self, cells: Indices, out: Bytes, /) -> None:
         self._transitions.observations.read(cells, out)
 
+    def origins(self, cells: Indices, /) -> Origins:
+        return cast("LocatedStore", self._transitions.observations).origins(cells)
+
     def write(self, cells: Indices, rows: Bytes, /) -> None:
         self._transitions.write_observations(cells, rows)
 
@@ -43,6 +50,12 @@ class ObservationFace:
     def clear(self) -> None:
         self._transitions.clear()
 
+    def state(self) -> State:
+        return self._transitions.state()
+
+    def restore(self, state: State, /) -> None:
+        self._transitions.restore(state)
+
 
 class NextFace(ObservationFace):
     """What transitions lead to; its size is that of what is not shared."""
@@ -54,6 +67,9 @@ class NextFace(ObservationFace):
     def read(self, cells: Indices, out: Bytes, /) -> None:
         self._transitions.read_next(cells, out)
 
+    def origins(self, cells: Indices, /) -> Origins:
+        return self._transitions.origins_of_next(cells)
+
     def write(self, cells: Indices, rows: Bytes, /) -> None:
         self._transitions.write_next(cells, rows)
 
@@ -61,3 +77,11 @@ class NextFace(ObservationFace):
         return self._transitions.stored_nbytes_of_next()
 
     # Inherited «holds» is right: what a transition leads to is written after it, and so dropped after it.
+
+    # The other face answers for both.
+
+    def state(self) -> State:
+        return State()
+
+    def restore(self, state: State, /) -> None:
+        pass

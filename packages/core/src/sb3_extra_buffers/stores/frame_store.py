@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import HeapFullError, HeapStateError
+from sb3_extra_buffers.files.state import State
 from sb3_extra_buffers.frames import FrameGeometry, FrameKernels, Streams
 from sb3_extra_buffers.stores.chunks import ChunkStore
 from sb3_extra_buffers.views import Bytes, Indices
@@ -35,9 +36,12 @@ class FrameStore:
         self.cells = cells
         self.row_nbytes = streams.geometry.row_nbytes
         self._reason = reason
-        self._streams = streams
-        self._chunks = chunks
-        self._kernels = kernels
+        #: Which frames observations are made of.
+        self.streams = streams
+        #: Where complete chunks of these are.
+        self.chunks = chunks
+        #: What does the work.
+        self.kernels = kernels
         self._is_gathering = False
         self._lost: NDArray[np.bool_] | None = None
         self._evicted = 0
@@ -46,29 +50,32 @@ class FrameStore:
         self._begin()
 
     @property
+    def decided(self) -> FrameStore:
+        """This store: it is known how frames are stacked."""
+        return self
+
+    @property
     def codec(self) -> str:
         """How frames are stored, and by which kernels."""
-        return f"frames ({self._reason}; {self._kernels.name})"
+        return f"frames ({self._reason}; {self.kernels.name})"
 
     @property
     def overhead(self) -> int:
         """Bytes of memory besides patches."""
-        return self._streams.nbytes + self._chunks.overhead
+        return self.streams.nbytes + self.chunks.overhead
 
     def write(self, plane: int, cells: Indices, rows: Bytes) -> None:
         """Give observations of one plane new content."""
-        self._write(np.ascontiguousarray(cells + plane * self.cells if plane else cells), rows)
+        self.write_both(cells + plane * self.cells if plane else cells, rows)
 
-    def write_both(self, cells: Indices, rows: Bytes, following: Bytes) -> None:
-        """Give the same cells of both planes new content."""
-        self._write(np.ascontiguousarray(cells), rows, following)
-
-    def _write(self, references: Indices, rows: Bytes, following: Bytes | None = None) -> None:
-        if self._chunks.evicted != self._evicted:
+    def write_both(self, cells: Indices, rows: Bytes, following: Bytes | None = None) -> None:
+        """Give the same cells of both planes new content, or those of the first one alone."""
+        references = np.ascontiguousarray(cells)
+        if self.chunks.evicted != self._evicted:
             self._note_evictions()  # others share the heap: what they drove out must not be referred to
         if self._lost is not None:
             self._unmark(self._lost, references, following)
-        write, streams = self._kernels.write, self._streams
+        write, streams = self.kernels.write, self.streams
         done, count = 0, len(rows) if following is None else 2 * len(rows)
         while (done := write(streams, references, rows, done, following)) < count:
             plane, index = divmod(done, len(rows))
@@ -91,23 +98,24 @@ class FrameStore:
         if lost.any():
             self._is_gathering = True
             try:
-                self._write(references[lost], rows[lost])
+                self.write_both(references[lost], rows[lost])
             finally:
                 self._is_gathering = False
 
     def read(self, plane: int, cells: Indices, out: Bytes) -> None:
         """Read observations of one plane."""
         references = np.ascontiguousarray(cells + plane * self.cells)
-        self._refuse_lost(references)
-        self._kernels.read(self._streams, self._chunks, references, out)
+        self.refuse_lost(references)
+        self.kernels.read(self.streams, self.chunks, references, out)
 
     def read_both(self, cells: Indices, out: Bytes, next_out: Bytes) -> None:
         """Read both planes of the same cells: frames that they have in common are decoded once."""
         if self._lost is not None:
-            self._refuse_lost(np.concatenate([cells, cells + self.cells]))
-        self._kernels.read(self._streams, self._chunks, np.ascontiguousarray(cells), out, next_out)
+            self.refuse_lost(np.concatenate([cells, cells + self.cells]))
+        self.kernels.read(self.streams, self.chunks, np.ascontiguousarray(cells), out, next_out)
 
-    def _refuse_lost(self, references: Indices) -> None:
+    def refuse_lost(self, references: Indices) -> None:
+        """Raise if frames of these observations were dropped."""
         # A slot may still have the payload of a chunk that was there before the one that was lost.
         if self._lost is not None and self._lost[references].any():
             found = "a chunk of its frames was evicted to make room, or did not fit"
@@ -115,9 +123,9 @@ class FrameStore:
 
     def stored_nbytes(self) -> int:
         """How many bytes all frames take: those of complete chunks, and the others."""
-        streams = self._streams
+        streams = self.streams
         used = np.flatnonzero(streams.users[: int(streams.numbers[2])])
-        return self._chunks.stored_nbytes(used) + streams.filling.packed_nbytes
+        return self.chunks.stored_nbytes(used) + streams.filling.packed_nbytes
 
     def lost(self) -> NDArray[np.bool_] | None:
         """For each observation, plane by plane, whether the heap has dropped frames of it; ``None`` if it never did."""
@@ -131,57 +139,74 @@ class FrameStore:
 
     def clear(self) -> None:
         """Forget everything."""
-        self._chunks.clear()
+        self.chunks.clear()
         self._lost, self._evicted, self.dropped = None, 0, 0
-        self._streams.clear()
+        self.streams.clear()
         self._begin()
+
+    def state(self) -> State:
+        """What another one on an equal heap needs in order to become this one."""
+        found = State({"evicted": self._evicted, "dropped": self.dropped, "has_lost": self._lost is not None})
+        if self._lost is not None:
+            found.arrays["lost"] = self._lost
+        return found.put("streams", self.streams.state()).put("chunks", self.chunks.state())
+
+    def restore(self, state: State) -> None:
+        """Become what another one was. Its heap has been restored."""
+        self._evicted, self.dropped = (state.number(name, 0, 1 << 62) for name in ("evicted", "dropped"))
+        if state.fact("has_lost", bool):
+            self._lost = state.array("lost", np.bool_, self.streams.planes * self.streams.cells).copy()
+        self.chunks.restore(state.part("chunks"))
+        self.streams.restore(state.part("streams"))
 
     def _begin(self) -> None:
         """Give the first chunk of every stream its base."""
-        for stream, slot in enumerate(self._streams.open.tolist()):
-            self._streams.filling.begin(stream, self._chunks.bases.open(stream, slot))
+        for stream, slot in enumerate(self.streams.open.tolist()):
+            self.streams.filling.begin(stream, self.chunks.bases.open(stream, slot))
 
     def _close(self, stream: int) -> None:
         """Store the chunk that a stream has completed, and let it begin another one."""
-        streams, bases = self._streams, self._chunks.bases
+        streams, bases = self.streams, self.chunks.bases
         if streams.free_slots <= 2 * streams.streams and not self._is_gathering:
             self._gather()
-        slot, filling = int(streams.open[stream]), streams.filling
-        if streams.sizes[slot] < streams.chunk:
+        slot, filling = streams.open.item(stream), streams.filling
+        if streams.sizes.item(slot) < streams.chunk:
             return  # what was gathered has closed it already
-        if streams.users[slot] > 1:  # by observations that are still there, not only by being open
+        if streams.users.item(slot) > 1:  # by observations that are still there, not only by being open
             self._store(slot, stream)
-        bases.learn(stream, filling.tail[stream], int(filling.first_nbytes[stream]))
+        bases.learn(stream, filling.tail[stream], filling.first_nbytes.item(stream))
         filling.begin(stream, bases.open(stream, streams.advance(stream)))
-        self._note_evictions()
+        if self.chunks.evicted != self._evicted:
+            self._note_evictions()
 
     def _store(self, slot: int, stream: int) -> None:
-        streams = self._streams
-        size = int(streams.sizes[slot])
+        streams = self.streams
+        size = streams.sizes.item(slot)
         try:
-            self._chunks.put(slot, streams.filling.parts(stream, size), size * streams.geometry.frame_nbytes)
+            self.chunks.put(slot, streams.filling.parts(stream, size), size * streams.geometry.frame_nbytes)
         except HeapFullError as error:
-            if error.capacity:  # it will never fit: dropped, as what is oldest is, so that others can follow
+            # It will never fit: dropped, as what is oldest is, so that others can follow.
+            if error.capacity and not self.chunks.refuses:
                 self._lose(np.array([slot]))
                 self.dropped += 1
-                streams.filling.begin(stream, self._chunks.bases.open(stream, streams.advance(stream)))
+                streams.filling.begin(stream, self.chunks.bases.open(stream, streams.advance(stream)))
             raise
 
     def _note_evictions(self) -> None:
         """Find out what was lost since the last time, and keep new observations from referring to it."""
-        evicted = self._chunks.evicted
+        evicted = self.chunks.evicted
         if evicted == self._evicted:
             return
-        self._evicted, streams = evicted, self._streams
+        self._evicted, streams = evicted, self.streams
         used = np.flatnonzero(streams.users)
         used = used[~np.isin(used, streams.open)]
-        self._lose(used[~self._chunks.holds(used)])
+        self._lose(used[~self.chunks.holds(used)])
 
     def _lose(self, slots: Indices) -> None:
         """Mark what reaches into these chunks as lost."""
         if not len(slots):
             return
-        streams = self._streams
+        streams = self.streams
         gone = np.zeros(streams.slots, np.bool_)
         gone[slots] = True
         if self._lost is None:
@@ -197,16 +222,16 @@ class FrameStore:
 
         Only who overwrites observations in another order than that in which they came has chunks like this.
         """
-        streams = self._streams
+        streams = self.streams
         while (free := streams.free_slots) <= 2 * streams.streams:
             references = streams.reaching(self._sparse_chunks())
             if self._lost is not None:
                 references = references[~self._lost[references]]  # these cannot be read
             rows = np.empty((len(references), self.row_nbytes), np.uint8)
-            self._kernels.read(streams, self._chunks, references, rows)
+            self.kernels.read(streams, self.chunks, references, rows)
             self._is_gathering = True
             try:
-                self._write(references, rows)
+                self.write_both(references, rows)
             finally:
                 self._is_gathering = False
             if streams.free_slots <= free:
@@ -216,10 +241,10 @@ class FrameStore:
 
     def _sparse_chunks(self) -> NDArray[np.bool_]:
         """For each slot, whether its chunk has few users; so few in all that their frames fit into what is free."""
-        streams = self._streams
+        streams = self.streams
         own = np.arange(len(streams.newest) - streams.streams, len(streams.newest))
         used = np.setdiff1d(np.flatnonzero(streams.users), [*streams.open, *streams.reached(own)])
-        used = used[self._chunks.holds(used)]
+        used = used[self.chunks.holds(used)]
         used = used[np.argsort(streams.users[used], kind="stable")]
         frames = np.cumsum(streams.users[used]) * streams.geometry.depth
         found = np.zeros(streams.slots, np.bool_)

@@ -17,7 +17,7 @@ from sb3_extra_buffers.stores.chunks import ChunkStore
 from sb3_extra_buffers.stores.frame_store import FrameStore, slots_for
 from sb3_extra_buffers.stores.planes import Frames
 from sb3_extra_buffers.stores.preferences import QUICK, Preference, first_installed
-from sb3_extra_buffers.stores.undecided import UndecidedFrames
+from sb3_extra_buffers.stores.undecided import CellsInstead, UndecidedFrames
 
 logger = logging.getLogger("sb3_extra_buffers")
 
@@ -42,6 +42,7 @@ class FrameDemand:
     :param streams: how many environments take turns
     :param preference: speed or memory
     :param codec: what was asked for; ``None`` leaves the choice to the preference
+    :param may_be_cells: whether observations that are no stack may become cells, if that is smaller
     """
 
     label: str
@@ -52,6 +53,7 @@ class FrameDemand:
     streams: int
     preference: Preference
     codec: CodecSpec | None
+    may_be_cells: bool = False
 
     @property
     def row_nbytes(self) -> int:
@@ -88,15 +90,22 @@ class FrameDemand:
             return self
         return replace(self, codec=bind(self.codec, CellSpec(np.uint8, 256)).spec)
 
-    def build(self, heap: Heap, first: int, threads: int | None) -> Frames:
-        """Make the store, in a section of a heap that begins with the cell ``first``."""
+    def build(self, heap: Heap, first: int, threads: int | None, instead: CellsInstead | None = None) -> Frames:
+        """Make the store, in a section of a heap that begins with the cell ``first``.
+
+        :param heap: where payloads live
+        :param first: the first cell of the section
+        :param threads: how many threads decode a batch; ``None`` uses as many as pay
+        :param instead: makes cells of what turns out to be no stack; ``None`` makes frames of everything
+        """
         # Kernels are loaded, and compiled where need be, with the buffer, not with the first step of a training run.
         construct = _Construct(self, heap, first, threads, frames.create())
         possible = list(stacks(self.shape, self.dtype.itemsize))
-        if not possible:
+        if not possible and instead is None:
             return construct(whole(self.row_nbytes))
         label = f"frames (not yet known how they are stacked; {self._packing})"
-        return UndecidedFrames(possible, construct, self.cells, self.row_nbytes, self.streams, label)
+        held = self.cells, self.row_nbytes, self.streams
+        return UndecidedFrames(possible, construct, *held, label, instead, self.planes)
 
     def construct(
         self, geometry: FrameGeometry, heap: Heap, first: int, threads: int | None, kernels: FrameKernels

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.files.state import State
+from sb3_extra_buffers.stores.origins import NO_CELL, LocatedStore, Origins
 from sb3_extra_buffers.stores.protocol import Store
 from sb3_extra_buffers.views import Bytes, Indices
 
@@ -15,6 +17,12 @@ class Decision(Protocol):
     """Makes the real store; an object rather than a closure, so that a buffer pickles before it was written to."""
 
     def __call__(self, rows: Bytes, /) -> Store: ...
+
+    def choice(self) -> dict[str, Any]:
+        """What was decided, as JSON can say it."""
+
+    def repeat(self, choice: State, /) -> Store:
+        """Make the store that was decided for before."""
 
 
 class LazyStore:
@@ -45,6 +53,11 @@ class LazyStore:
         else:
             self._store.read(cells, out)
 
+    def origins(self, cells: Indices, /) -> Origins:
+        if self._store is None:
+            return Origins(None, np.full(len(cells), NO_CELL, np.int64))
+        return cast("LocatedStore", self._store).origins(cells)
+
     def write(self, cells: Indices, rows: Bytes, /) -> None:
         if self._store is None:
             self._store = self._decide(rows)
@@ -59,3 +72,13 @@ class LazyStore:
     def clear(self) -> None:
         if self._store is not None:
             self._store.clear()
+
+    def state(self) -> State:
+        if self._store is None:
+            return State({"is_chosen": False})
+        return State({"is_chosen": True, "choice": self._decide.choice()}).put("store", self._store.state())
+
+    def restore(self, state: State, /) -> None:
+        if state.fact("is_chosen", bool):
+            self._store = self._decide.repeat(state.part("choice"))
+            self._store.restore(state.part("store"))

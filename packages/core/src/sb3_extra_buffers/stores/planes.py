@@ -7,6 +7,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.files.state import State
+from sb3_extra_buffers.frames import FrameKernels
 from sb3_extra_buffers.views import Bytes, Indices
 
 
@@ -20,6 +22,14 @@ class Frames(Protocol):
     @property
     def row_nbytes(self) -> int:
         """Size of one observation."""
+
+    @property
+    def decided(self) -> object:
+        """The store of the frames, once it is known how they are stacked; ``None`` before."""
+
+    @property
+    def kernels(self) -> FrameKernels:
+        """What does the work."""
 
     @property
     def codec(self) -> str:
@@ -57,6 +67,12 @@ class Frames(Protocol):
     def clear(self) -> None:
         """Forget everything."""
 
+    def state(self) -> State:
+        """What another one on an equal heap needs in order to become this one."""
+
+    def restore(self, state: State) -> None:
+        """Become what another one was. Its heap has been restored."""
+
 
 class Plane:
     """A plane. The first one answers for what both take.
@@ -69,7 +85,13 @@ class Plane:
         self.frames = frames
         self.cells = frames.cells
         self.row_nbytes = frames.row_nbytes
-        self._number = number
+        #: Which plane it is.
+        self.number = number
+
+    @property
+    def decided(self) -> object:
+        """The store of the frames, once it is known how they are stacked; ``None`` before."""
+        return self.frames.decided
 
     @property
     def codec(self) -> str:
@@ -77,20 +99,27 @@ class Plane:
 
     @property
     def overhead(self) -> int:
-        return 0 if self._number else self.frames.overhead
+        return 0 if self.number else self.frames.overhead
 
     def read(self, cells: Indices, out: Bytes, /) -> None:
-        self.frames.read(self._number, cells, out)
+        self.frames.read(self.number, cells, out)
 
     def write(self, cells: Indices, rows: Bytes, /) -> None:
-        self.frames.write(self._number, cells, rows)
+        self.frames.write(self.number, cells, rows)
 
     def stored_nbytes(self) -> int:
-        return 0 if self._number else self.frames.stored_nbytes()
+        return 0 if self.number else self.frames.stored_nbytes()
 
     def holds(self, cells: Indices, /) -> NDArray[np.bool_]:
-        return self.frames.holds(self._number, cells)
+        return self.frames.holds(self.number, cells)
 
     def clear(self) -> None:
-        if not self._number:
+        if not self.number:
             self.frames.clear()
+
+    def state(self) -> State:
+        return State() if self.number else self.frames.state()
+
+    def restore(self, state: State) -> None:
+        if not self.number:
+            self.frames.restore(state)

@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.files.state import State
 from sb3_extra_buffers.views import Bytes, Indices
 
 
@@ -58,3 +59,12 @@ class Store(Protocol):
 
     def clear(self) -> None:
         """Make every cell zero again. Memory may be kept for what comes next."""
+
+    def state(self) -> State:
+        """What another store on an equal heap needs in order to become this one. The heap has a state of its own."""
+
+    def restore(self, state: State, /) -> None:
+        """Become what another store was. This one must be new, and its heap has been restored.
+
+        :param state: from a store that was built for the same demand
+        """

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.files.state import State, StateError
 from sb3_extra_buffers.heaps.anonymous import allocate
 from sb3_extra_buffers.views import Bytes, Indices
 
@@ -59,6 +60,21 @@ class RawStore:
     def clear(self) -> None:
         self._rows = None
         self._written.fill(False)
+
+    def state(self) -> State:
+        written = np.flatnonzero(self._written)
+        end = int(written[-1]) + 1 if len(written) else 0
+        rows = np.empty((0, self.row_nbytes), np.uint8) if self._rows is None else self._rows[:end]
+        return State({}, {"written": self._written, "rows": rows})
+
+    def restore(self, state: State, /) -> None:
+        rows = state.array("rows", np.uint8, None, self.row_nbytes)
+        state.copy_to(written=self._written)
+        if len(rows) > self.cells or self._written[len(rows) :].any():
+            raise StateError(f"there are {len(rows)} rows for {self.cells} cells")
+        if len(rows):
+            self._rows = allocate("memory", self.cells * self.row_nbytes).reshape(self.cells, self.row_nbytes)
+            state.begin_of(rows=self._rows)
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.files.state import State
+from sb3_extra_buffers.stores.origins import LocatedStore, Origins
 from sb3_extra_buffers.stores.protocol import Store
 from sb3_extra_buffers.stores.waiting import WaitingRows
 from sb3_extra_buffers.views import Bytes, Indices
@@ -36,6 +40,9 @@ class RewrittenStore:
     def read(self, cells: Indices, out: Bytes, /) -> None:
         self._store.read(cells, out)
 
+    def origins(self, cells: Indices, /) -> Origins:
+        return cast("LocatedStore", self._store).origins(cells)
+
     def write(self, cells: Indices, rows: Bytes, /) -> None:
         if not np.array_equal(cells, self._last.cells):
             self._store.write(cells, rows)
@@ -55,3 +62,10 @@ class RewrittenStore:
     def clear(self) -> None:
         self._store.clear()
         self._last.drop()
+
+    def state(self) -> State:
+        return State().put("store", self._store.state()).put("last", self._last.state())
+
+    def restore(self, state: State, /) -> None:
+        self._store.restore(state.part("store"))
+        self._last.restore(state.part("last"), self.cells)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
+from sb3_extra_buffers.files.state import State, StateError, within
+from sb3_extra_buffers.stores.origins import NO_CELL, LocatedStore, Origins
 from sb3_extra_buffers.stores.protocol import Store
 from sb3_extra_buffers.views import Bytes, Indices
 
@@ -52,6 +56,15 @@ class SlotStore:
             self._store.read(slots[known].astype(np.int64), rows)
             out[known] = rows
 
+    def origins(self, cells: Indices) -> Origins:
+        """Where the content of the cells is that have a slot."""
+        slots = self._slots[cells].astype(np.int64)
+        known = slots != _NO_SLOT
+        found = cast("LocatedStore", self._store).origins(slots[known])
+        located = np.full(len(cells), NO_CELL, np.int64)
+        located[known] = found.cells
+        return Origins(found.codec, located)
+
     def free(self, cells: Indices) -> None:
         """Take the slots of these cells back."""
         if len(self._free) == self._opened:
@@ -70,3 +83,21 @@ class SlotStore:
         self._slots.fill(_NO_SLOT)
         self._free.clear()
         self._opened = 0
+
+    def state(self) -> State:
+        """What another one on an equal heap needs in order to become this one."""
+        arrays = {"slots": self._slots, "free": np.array(self._free, np.int64)}
+        return State({"opened": self._opened}, arrays).put("store", self._store.state())
+
+    def restore(self, state: State) -> None:
+        """Become what another one was."""
+        self._store.restore(state.part("store"))
+        self._opened = state.number("opened", 0, len(self._slots))
+        state.copy_to(slots=self._slots)
+        free = state.array("free", np.int64, None)
+        for name, numbers in (("slots", self._slots), ("free", free)):
+            within(name, numbers, _NO_SLOT if name == "slots" else 0, self._opened - 1)
+        taken = self._slots[self._slots != _NO_SLOT]
+        if len(np.unique(np.concatenate([taken, free]))) != len(taken) + len(free):
+            raise StateError("two cells have one slot")
+        self._free = free.tolist()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
+from sb3_extra_buffers.files.state import State, within
+from sb3_extra_buffers.stores.origins import NO_CELL, LocatedStore, Origins
 from sb3_extra_buffers.stores.protocol import Store
 from sb3_extra_buffers.stores.slots import SlotStore
 from sb3_extra_buffers.stores.waiting import WaitingRows
@@ -80,6 +84,22 @@ class TransitionStore:
         self._waiting.read(cells[elsewhere], rows)
         out[elsewhere] = rows
 
+    def origins_of_next(self, cells: Indices) -> Origins:
+        """Where next observations are."""
+        shared = self._shared[cells]
+        found = self.apart.origins(cells)
+        own = cast("LocatedStore", self.observations).origins(self._after(cells[shared]))
+        found.cells[shared] = own.cells
+        places = np.flatnonzero(shared)
+        found.at_hand += [(places[rows], content) for rows, content in own.at_hand]
+        waiting = np.isin(cells, self._waiting.cells) & ~shared
+        if waiting.any():
+            rows = np.empty((int(waiting.sum()), self.observations.row_nbytes), np.uint8)
+            self._waiting.read(cells[waiting], rows)
+            found.cells[waiting] = NO_CELL
+            found.at_hand.append((np.flatnonzero(waiting), rows))
+        return Origins(own.codec or found.codec, found.cells, found.at_hand)
+
     def stored_nbytes_of_next(self) -> int:
         """How many bytes the next observations take that are not shared, or not yet."""
         return self.apart.stored_nbytes() + self._waiting.nbytes
@@ -90,6 +110,22 @@ class TransitionStore:
         self.apart.clear()
         self._shared.fill(False)
         self._waiting.drop()
+
+    def state(self) -> State:
+        """What another one on an equal heap needs in order to become this one."""
+        found = State({}, {"shared": self._shared, "awaited": np.array(self._awaited, np.int64)})
+        found.put("observations", self.observations.state()).put("apart", self.apart.state())
+        return found.put("waiting", self._waiting.state())
+
+    def restore(self, state: State) -> None:
+        """Become what another one was. The heap has been restored."""
+        self.observations.restore(state.part("observations"))
+        self.apart.restore(state.part("apart"))
+        state.copy_to(shared=self._shared)
+        awaited = state.array("awaited", np.int64, None)
+        within("awaited", awaited, 0, self.observations.cells - 1)
+        self._awaited = awaited.tolist()
+        self._waiting.restore(state.part("waiting"), self.observations.cells)
 
     def _after(self, cells: Indices) -> Indices:
         return (cells + self._step) % self.observations.cells
@@ -104,6 +140,10 @@ class TransitionStore:
         """Before observations are overwritten out of order: keep them for the transitions that lead to them."""
         before = (cells - self._step) % self.observations.cells
         before = before[self._shared[before]]
+        # What a heap has dropped cannot be kept, and need not be: the transitions that lead there went before it.
+        dropped = ~self.observations.holds(self._after(before))
+        self._shared[before[dropped]] = False
+        before = before[~dropped]
         if len(before):
             rows = np.empty((len(before), self.observations.row_nbytes), np.uint8)
             self.observations.read(self._after(before), rows)

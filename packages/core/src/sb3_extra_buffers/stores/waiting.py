@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sb3_extra_buffers.files.state import State, within
 from sb3_extra_buffers.views import Bytes, Indices
 
 _NONE = np.empty(0, np.int64)
@@ -50,6 +51,16 @@ class WaitingRows:
     def read(self, cells: Indices, out: Bytes) -> None:
         """Copy the rows of those cells that are here to their places in ``out``; leave the others alone."""
         copy_matching(self.cells, self.rows, cells, out)
+
+    def state(self) -> State:
+        """What is here."""
+        return State({}, {"cells": self.cells, "rows": self.rows})
+
+    def restore(self, state: State, cells: int) -> None:
+        """Hold what was here before; there are so many cells."""
+        found = state.array("cells", np.int64, None)
+        within("cells", found, 0, cells - 1)
+        self.put(found.copy(), state.array("rows", np.uint8, len(found), self._row_nbytes))
 
 
 def copy_matching(source: Indices, rows: Bytes, cells: Indices, out: Bytes) -> None:

@@ -2,10 +2,13 @@
 
 from sb3_extra_buffers.views.checks import check_room, check_rows, view_bytes
 from sb3_extra_buffers.views.flat import FlatBytes
+from sb3_extra_buffers.views.recycling import BLOCKS, BatchMemory
 from sb3_extra_buffers.views.types import Buffer, Bytes, ByteSource, Indices
 from sb3_extra_buffers.views.untouched import extended, pages, untouched, used_part
 
 __all__ = [
+    "BLOCKS",
+    "BatchMemory",
     "Buffer",
     "ByteSource",
     "Bytes",

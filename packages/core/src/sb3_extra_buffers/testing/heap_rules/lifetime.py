@@ -43,6 +43,28 @@ def holes_closed(subject: HeapSubject) -> None:
     expect(heap.capacity <= 4 * heap.live + _SLACK, f"the capacity is {heap.capacity} for {heap.live} live bytes")
 
 
+@HEAP_RULES.rule("moves-counted", "A heap that counts its moves counts whenever a payload that stays is elsewhere.")
+def moves_counted(subject: HeapSubject) -> None:
+    random, heap = np.random.default_rng(3), subject.create(200)
+
+    def moves() -> int | None:
+        return getattr(heap, "moves", None)
+
+    if moves() is None:
+        raise NotApplicable("the heap does not count moves, so nobody remembers addresses")
+    known: dict[int, int] = {}
+    for step in range(4000):
+        cell, before = (step // 50 if step % 50 == 0 else int(random.integers(80, 200))), (moves(), heap.evicted)
+        put(heap, [cell], [payload(cell, step % 50, 1000 + step % 13)])
+        if (moves(), heap.evicted) != before:
+            known.clear()
+        cells = np.array(sorted({*known, cell}))
+        now = dict(zip(cells.tolist(), heap.addresses(*heap.locate(cells)).tolist()))
+        moved = [other for other in known if other != cell and known[other] != now[other]]
+        expect(not moved, f"cells {moved[:3]} are elsewhere after writing cell {cell}, and moves says {moves()}")
+        known = now
+
+
 @HEAP_RULES.rule("clear", "A cleared heap is as good as new.")
 def clear(subject: HeapSubject) -> None:
     heap = subject.create(20)

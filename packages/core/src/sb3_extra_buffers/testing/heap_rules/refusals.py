@@ -40,14 +40,14 @@ def wrong_lengths(subject: HeapSubject) -> None:
 @HEAP_RULES.rule("wrong-position", "Reading where no payload is raises instead of returning bytes.")
 def wrong_position(subject: HeapSubject) -> None:
     heap = subject.create(10)
-    put(heap, [1], [b"hello"])
+    put(heap, [1], [b"hello, dear heap"])
     start = int(heap.locate(np.array([1]))[0][0])
     for position, length in (
         (-1, 1),
         (-1, 0),
         (start, -5),
         (start, 0),
-        (start, 6),
+        (start, 17),
         (start, 1 << 40),
         (start, (1 << 63) - 1),
         ((1 << 63) - 5, 99),

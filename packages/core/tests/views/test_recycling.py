@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers.arrays import CompressedArray
-from sb3_extra_buffers.arrays.recycling import BatchMemory
+from sb3_extra_buffers.views import BatchMemory
 
 SHAPE, DTYPE = (32, 4096), np.dtype(np.uint8)
 

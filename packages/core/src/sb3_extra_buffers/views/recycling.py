@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.views import Bytes
+from sb3_extra_buffers.views.types import Bytes
 
 #: Below, memory comes from a free list anyway; above, it is a copy of the whole array rather than a batch.
 _MIN_NBYTES, _MAX_NBYTES = 1 << 16, 1 << 25

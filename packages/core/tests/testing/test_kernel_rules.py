@@ -1,0 +1,34 @@
+"""The kit is held to its word: it passes what is honest and says exactly what lying frame kernels break."""
+
+from dataclasses import dataclass
+
+import pytest
+from lying_kernels import LIARS
+from verdict import broken_rules
+
+from sb3_extra_buffers.frames.numpy_kernels import NumpyKernels
+from sb3_extra_buffers.testing import KERNEL_RULES, KernelSubject, NotApplicable
+
+
+@dataclass(frozen=True)
+class Subject(KernelSubject):
+    """Kernels that are not installed."""
+
+    kind: type
+
+    def create(self):
+        return self.kind()
+
+
+@pytest.mark.parametrize("liar", LIARS, ids=lambda liar: liar.__name__)
+def test_each_liar_breaks_exactly_the_rules_that_it_names(liar):
+    assert broken_rules(KERNEL_RULES, Subject("liar", liar)) == liar.breaks
+
+
+def test_every_rule_is_broken_by_somebody():
+    assert set().union(*(liar.breaks for liar in LIARS)) == {rule.id for rule in KERNEL_RULES}
+
+
+def test_what_is_optional_may_be_absent():
+    with pytest.raises(NotApplicable, match="leave it to numpy"):
+        KERNEL_RULES["contiguous"].verify(Subject("plain", NumpyKernels))
