@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sb3_extra_buffers.errors import HeapFullError, HeapStateError
+from sb3_extra_buffers.errors import HeapFullError, HeapStateError, ParameterError
 from sb3_extra_buffers.heaps import create
 from sb3_extra_buffers.heaps.anonymous import allocate
 from sb3_extra_buffers.testing.heap_subject import held, payload, put
@@ -77,7 +77,7 @@ def test_a_spare_segment_that_is_large_enough_is_found_among_smaller_ones():
 
 
 def test_a_row_for_which_there_is_no_memory_changes_nothing(monkeypatch):
-    from sb3_extra_buffers.heaps import memory
+    from sb3_extra_buffers.heaps import block
 
     heap = create("memory", 10)
     put(heap, [0, 1], [b"zero", b"one"])
@@ -86,7 +86,7 @@ def test_a_row_for_which_there_is_no_memory_changes_nothing(monkeypatch):
         raise HeapFullError(label, nbytes, 0)
 
     with monkeypatch.context() as patch:
-        patch.setattr(memory, "allocate", refuse)
+        patch.setattr(block, "allocate", refuse)
         with pytest.raises(HeapFullError):
             put(heap, [0, 2, 3], [b"a" * 1000, b"b" * 1000, b"c" * MIB])
     assert held(heap) == {0: b"zero", 1: b"one"}
@@ -95,7 +95,7 @@ def test_a_row_for_which_there_is_no_memory_changes_nothing(monkeypatch):
 
 
 def test_a_row_of_hundreds_of_cells_is_spread_over_segments_and_refused_as_a_whole(monkeypatch):
-    from sb3_extra_buffers.heaps import memory
+    from sb3_extra_buffers.heaps import block
 
     heap, granted = create("memory", 600), []
 
@@ -113,7 +113,7 @@ def test_a_row_of_hundreds_of_cells_is_spread_over_segments_and_refused_as_a_who
         assert held(heap) == dict(enumerate(row(version)))
     used = heap.capacity
     with monkeypatch.context() as patch:
-        patch.setattr(memory, "allocate", grant_two)
+        patch.setattr(block, "allocate", grant_two)
         with pytest.raises(HeapFullError):
             put(heap, range(600), row(4))
     assert held(heap) == dict(enumerate(row(3)))
@@ -176,3 +176,33 @@ def test_a_bulk_load_does_not_hold_its_worst_case_for_ever():
 def test_numbers_beyond_all_memory_are_refused(cells, room):
     with pytest.raises(HeapFullError, match="could not be had"):
         create("memory", cells).reserve(np.array([0]), room)
+
+
+def test_put_does_what_reserve_and_commit_do_for_one_cell():
+    random = np.random.default_rng(0)
+    short, long = create("memory", 40), create("memory", 40)
+    for _ in range(400):  # some megabytes: many segments are opened, reused and closed
+        cell, parts = int(random.integers(40)), [random.integers(256, size=n, dtype=np.uint8) for n in (7, 900, 9000)]
+        nbytes = sum(map(len, parts))
+        short.put(cell, parts, nbytes)
+        np.concatenate(parts, out=long.reserve(np.array([cell]), nbytes))
+        long.commit(np.array([nbytes]))
+    assert (short.live, short.capacity, short.moves) == (long.live, long.capacity, long.moves)
+    for cell in range(40):
+        (start,), (length,) = short.locate(np.array([cell]))
+        (other,), (same,) = long.locate(np.array([cell]))
+        assert bytes(short.view(int(start), int(length))) == bytes(long.view(int(other), int(same)))
+
+
+@pytest.mark.parametrize("cell", [-1, 4])
+def test_put_refuses_a_cell_that_does_not_exist(cell):
+    heap = create("memory", 4)
+    with pytest.raises(ParameterError, match=f"cells={cell}"):
+        heap.put(cell, [np.ones(3, np.uint8)], 3)
+    assert heap.live == 0
+
+
+def test_put_refuses_an_empty_payload():
+    heap = create("memory", 4)
+    with pytest.raises(HeapStateError, match="from 1 to"):
+        heap.put(0, [np.empty(0, np.uint8)], 0)

@@ -15,6 +15,13 @@
     ├── HeapError
     │   ├── HeapFullError         (MemoryError)   one row is larger than the heap
     │   └── HeapStateError        (RuntimeError)  an operation out of order, a cell that is not there
+    ├── FileError
+    │   ├── FileMissingError      (FileNotFoundError)  there is no such file or folder
+    │   ├── ForeignFileError      (ValueError)    a file of another format
+    │   ├── FileVersionError      (ValueError)    written by a newer version
+    │   ├── FileDamagedError      (ValueError)    bytes are altered or missing; it names them
+    │   ├── FileContentError      (ValueError)    whole, but not what was asked for
+    │   └── FileWriteError        (OSError)       no folder, no permission, no space left
     ├── BufferStateError          (ValueError)    sampling what is empty, loading what is too new
     ├── ObservationError          (ValueError)    a value that cannot be stored as it is
     ├── MissingExtraError         (ImportError)   a feature whose extra is not installed
@@ -27,6 +34,15 @@ from sb3_extra_buffers.errors.base import ExtraBuffersError
 from sb3_extra_buffers.errors.buffer import BufferStateError, ObservationError
 from sb3_extra_buffers.errors.codec import CellMismatchError, CodecError, PayloadError
 from sb3_extra_buffers.errors.environment import DeviceError, MissingExtraError
+from sb3_extra_buffers.errors.file import (
+    FileContentError,
+    FileDamagedError,
+    FileError,
+    FileMissingError,
+    FileVersionError,
+    FileWriteError,
+    ForeignFileError,
+)
 from sb3_extra_buffers.errors.heap import HeapError, HeapFullError, HeapStateError
 from sb3_extra_buffers.errors.parameter import ParameterError
 from sb3_extra_buffers.errors.plugin import (
@@ -43,6 +59,13 @@ __all__ = [
     "CodecError",
     "DeviceError",
     "ExtraBuffersError",
+    "FileContentError",
+    "FileDamagedError",
+    "FileError",
+    "FileMissingError",
+    "FileVersionError",
+    "FileWriteError",
+    "ForeignFileError",
     "HeapError",
     "HeapFullError",
     "HeapStateError",

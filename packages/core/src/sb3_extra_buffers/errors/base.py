@@ -9,7 +9,7 @@ from typing import Any
 class ExtraBuffersError(Exception):
     """Root of every error that this project raises on purpose.
 
-    Subclasses are dataclasses: their fields are the facts, :meth:`explain` turns the facts into a sentence.
+    Subclasses are dataclasses: their fields are the facts, ``explain`` turns the facts into a sentence.
     Keeping the two apart lets an error travel through a pipe (``SubprocVecEnv`` pickles exceptions) and be
     inspected by code without parsing its text.
     """

@@ -14,11 +14,12 @@ class MissingExtraError(ExtraBuffersError, ImportError):
     feature: str
     package: str
     extra: str
+    distribution: str = "sb3-extra-buffers"
 
     def explain(self) -> str:
         return (
             f"{self.feature} needs the package {self.package!r}, which is not installed. "
-            f'Run: pip install "sb3-extra-buffers[{self.extra}]>=1"'
+            f'Run: pip install "{self.distribution}[{self.extra}]>=1"'
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -9,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import HeapFullError
-from sb3_extra_buffers.heaps.anonymous import allocate
+from sb3_extra_buffers.files.state import Log, State
+from sb3_extra_buffers.heaps.adopting import LogPart, adopt, log_parts
+from sb3_extra_buffers.heaps.block import Block, SavedBlock
 from sb3_extra_buffers.heaps.plugin import HeapPlugin
 from sb3_extra_buffers.heaps.table import TableHeap
 from sb3_extra_buffers.registry import Scalar, hookimpl
-from sb3_extra_buffers.views import Bytes, Indices, view_bytes
+from sb3_extra_buffers.views import Bytes, Indices
 
 # A position is the number of a segment and an offset into it.
 _SHIFT = 32
@@ -21,19 +24,27 @@ _OFFSET = (1 << _SHIFT) - 1
 _MIN_SEGMENT = 1 << 16
 _MAX_SEGMENT = 1 << 26
 #: New segments are this fraction of the live bytes: what is partly dead or partly unused stays a few per cent.
-_SEGMENTS_PER_LIVE = 32
+_SEGMENTS_PER_LIVE = 64
+_PAYLOADS_PER_SEGMENT = 16
+
+
+def place_of(start: int) -> tuple[int, int]:
+    """The number of a segment and an offset into it."""
+    return start >> _SHIFT, start & _OFFSET
 
 
 @dataclass(eq=False)  # a segment equals itself; comparing arrays would fail
 class _Segment:
-    data: Bytes
-    view: memoryview
+    block: Block
     used: int = 0
     cells: int = 0
+    #: What is written here from now on is saved under this number; of a segment that was loaded, the position there.
+    log: int = 0
+    log_begin: int = 0
 
 
 #: Where a segment was given back: it has no bytes, so every request to read from it lies outside.
-_GONE = _Segment(np.empty(0, np.uint8), memoryview(b""))
+_GONE = _Segment(Block(np.empty(0, np.uint8)))
 
 
 class MemoryHeap(TableHeap):
@@ -47,24 +58,32 @@ class MemoryHeap(TableHeap):
     """
 
     label = "memory"
+    _moves = 0
 
     def __init__(self, cells: int) -> None:
         super().__init__(cells)
         self._segments: list[_Segment] = []
         self._spare: list[_Segment] = []
         self._used = 0  # bytes written into segments, alive or dead
+        self._logs = 0  # how many segments were ever begun
+        # Where segments begin and how far they are used, at hand for addresses(), which is called for each batch.
+        self._bases, self._limits = np.zeros(8, np.uint64), np.zeros(8, np.int64)
         self._current = self._open(_MIN_SEGMENT)
 
     @property
+    def moves(self) -> int | None:
+        return self._moves
+
+    @property
     def capacity(self) -> int:
-        return sum(segment.data.nbytes for segment in (*self._segments, *self._spare))
+        return sum(segment.block.nbytes for segment in (*self._segments, *self._spare))
 
     def view(self, start: int, length: int, /) -> memoryview:
-        number, offset = start >> _SHIFT, start & _OFFSET
+        number, offset = place_of(start)
         segment = self._segments[number] if 0 <= number < len(self._segments) else _GONE
         if length < 1 or offset + length > segment.used:
             raise self._outside(start, length)
-        return segment.view[offset : offset + length]
+        return segment.block.view(offset, length)
 
     def addresses(self, starts: Indices, lengths: Indices, /) -> NDArray[np.uint64]:
         numbers, offsets = starts >> _SHIFT, starts & _OFFSET
@@ -80,27 +99,47 @@ class MemoryHeap(TableHeap):
     def clear(self) -> None:
         super().clear()
         # Kept for reuse: a rollout buffer is cleared after each rollout and filled again at once.
-        self._spare += [segment for segment in self._segments if segment is not _GONE]
+        self._spare += [segment for segment in self._segments if segment.block.reusable and segment is not _GONE]
         self._segments.clear()
+        self._limits.fill(0)
         self._used = 0
         self._current = self._open(_MIN_SEGMENT)
+
+    def _allocate(self, nbytes: int) -> Block:
+        return Block.anonymous(self.label, nbytes)
 
     def _parameters(self) -> dict[str, Scalar]:
         return {}
 
-    def _note_extents(self) -> None:
-        """Keep where segments begin and how far they are used at hand for :meth:`addresses`, called for each batch."""
-        segments = self._segments
-        self._bases = np.array([segment.data.ctypes.data for segment in segments], np.uint64)
-        self._limits = np.array([segment.used for segment in segments], np.int64)
+    def put(self, cell: int, parts: Sequence[Bytes], nbytes: int, /) -> None:
+        """What :meth:`reserve` and :meth:`commit` do for a row of one cell, in a third of the time.
+
+        :param cell: the cell to be written
+        :param parts: its payload, in pieces
+        :param nbytes: their size, together
+        """
+        number, segment = self._current, self._segments[self._current]
+        used, end = segment.used, segment.used + nbytes
+        if not 0 <= cell < len(self._starts) or end > segment.block.nbytes or not nbytes:
+            np.concatenate(parts, out=self.reserve(np.array([cell]), nbytes))
+            self.commit(np.array([nbytes]))
+            return
+        np.concatenate(parts, out=segment.block.data[used:end])
+        old_start, old_nbytes = self._start_of[cell], self._length_of[cell]
+        self._start_of[cell], self._length_of[cell] = (number << _SHIFT) + used, nbytes
+        segment.used = self._limits[number] = end
+        segment.cells += 1
+        self._used += nbytes
+        self._live += nbytes - old_nbytes
+        if old_nbytes:
+            self._release([old_start])
+        self._close_holes_if_many()
 
     def _store(self, cells: list[int], payloads: memoryview, lengths: list[int]) -> None:
         starts = self._place(payloads, lengths)
         self._release(self._forget(cells))
         self._record(cells, starts, lengths)
-        if self._used - self._live > self._live + 2 * _MIN_SEGMENT:
-            with suppress(HeapFullError):  # the row is stored; without memory to move in, holes stay for now
-                self._close_holes()
+        self._close_holes_if_many()
 
     def _place(self, payloads: memoryview, lengths: list[int]) -> list[int]:
         """Copy payloads behind what is there, into as many segments as it takes, and return their positions."""
@@ -108,29 +147,33 @@ class MemoryHeap(TableHeap):
         done, count, copied = 0, len(lengths), 0
         while True:
             number, segment = self._current, self._segments[self._current]
-            base, used, room = number << _SHIFT, segment.used, len(segment.view)
+            base, used, room = number << _SHIFT, segment.used, segment.block.nbytes
             end, first = used, done
             while done < count and (after := end + lengths[done]) <= room:
                 starts.append(base + end)
                 end = after
                 done += 1
             size = end - used
-            segment.view[used:end] = payloads[copied : copied + size]
-            segment.used = end
+            if size:
+                segment.block.write(used, payloads[copied : copied + size])
             segment.cells += done - first
-            self._limits[number] = end
-            self._used += size
+            self._extend(number, segment, end)
             if done == count:
                 return starts
             copied += size
             self._replace_current(lengths[done], starts)
 
+    def _extend(self, number: int, segment: _Segment, end: int) -> None:
+        """Note that a segment is used up to here."""
+        self._used += end - segment.used
+        segment.used = self._limits[number] = end
+
     def _replace_current(self, at_least: int, placed: list[int]) -> None:
         """Go on in another segment, or at the beginning of this one if nothing in it is alive."""
         number, segment = self._current, self._segments[self._current]
-        if not segment.cells and len(segment.view) >= at_least:
-            self._used -= segment.used
-            segment.used = 0
+        if not segment.cells and segment.block.nbytes >= at_least:
+            self._extend(number, segment, 0)
+            self._begin_log(segment)
             return
         try:
             self._current = self._open(at_least)
@@ -142,22 +185,34 @@ class MemoryHeap(TableHeap):
 
     def _open(self, at_least: int) -> int:
         """Make a segment current that has room for ``at_least`` bytes, a spare one if possible."""
-        wanted = max(at_least, min(max(self._live // _SEGMENTS_PER_LIVE, _MIN_SEGMENT), _MAX_SEGMENT))
-        segment = next((spare for spare in self._spare if len(spare.data) >= at_least), None)
+        share = max(self._live // _SEGMENTS_PER_LIVE, _MIN_SEGMENT)
+        # What is left at the end of a segment is up to a payload, so it shall hold several.
+        several = min(_PAYLOADS_PER_SEGMENT * at_least, self._live // 8)
+        wanted = max(at_least, min(max(share, several), _MAX_SEGMENT))
+        segment = next((spare for spare in self._spare if spare.block.nbytes >= at_least), None)
         if segment is None:
-            data = allocate(self.label, -(-wanted // 4096) * 4096)
-            segment = _Segment(data, view_bytes(self.label, "segment", data))
+            segment = _Segment(self._allocate(-(-wanted // 4096) * 4096))
         else:
             self._spare.remove(segment)
             segment.used = segment.cells = 0
+        self._begin_log(segment)
+        return self._append(segment)
+
+    def _append(self, segment: _Segment) -> int:
+        """Give a segment a number."""
         if _GONE in self._segments:
             number = self._segments.index(_GONE)
-            self._segments[number] = segment
         else:
             number = len(self._segments)
             self._segments.append(segment)
-        self._note_extents()
+            if number == len(self._limits):
+                self._bases, self._limits = (np.concatenate([part, 0 * part]) for part in (self._bases, self._limits))
+        self._set(number, segment)
         return number
+
+    def _set(self, number: int, segment: _Segment) -> None:
+        self._segments[number] = segment
+        self._bases[number], self._limits[number] = segment.block.address, segment.used
 
     def _release(self, starts: list[int]) -> None:
         """Note that the payloads at these positions are dead, and reuse or return the segments that this empties."""
@@ -174,10 +229,15 @@ class MemoryHeap(TableHeap):
         segment = self._segments[number]
         self._segments[number] = _GONE
         self._used -= segment.used
-        self._note_extents()
+        self._limits[number] = 0
         # One spare turns the steady state of a replay buffer into plain reuse; more would be hoarding.
-        if not self._spare:
+        if not self._spare and segment.block.reusable:
             self._spare.append(segment)
+
+    def _close_holes_if_many(self) -> None:
+        if self._used - self._live > self._live + 2 * _MIN_SEGMENT:
+            with suppress(HeapFullError):  # the row is stored; without memory to move in, holes stay for now
+                self._close_holes()
 
     def _close_holes(self) -> None:
         """Move the payloads of the emptiest segment behind the others, which frees it."""
@@ -191,7 +251,44 @@ class MemoryHeap(TableHeap):
         starts = self._place(memoryview(moved), lengths)
         self._release(self._forget(cells))
         self._record(cells, starts, lengths)
-        self.moves += 1
+        self._moves += 1
+
+    def _begin_log(self, segment: _Segment) -> None:
+        segment.log, segment.log_begin = self._logs, 0
+        self._logs += 1
+
+    def state(self) -> State:
+        found = self._table_state()
+        kept = [(number, segment) for number, segment in enumerate(self._segments) if segment.cells]
+        found.facts["segments"] = [[number, part.log, part.log_begin, part.used] for number, part in kept]
+        found.facts["logs"] = self._logs
+        found.logs += [_log_of(segment) for _, segment in kept]
+        return found
+
+    def _adopt(self, state: State, starts: Indices, lengths: Indices) -> None:
+        adopted = adopt(log_parts(state), starts, lengths)
+        count = max((number for number, _, _ in adopted), default=-1) + 1
+        self._segments = [_GONE] * count
+        self._bases, self._limits = np.zeros(count + 8, np.uint64), np.zeros(count + 8, np.int64)
+        for number, part, cells in adopted:
+            self._set(number, self._segment_of(part, cells))
+        self._used = sum(segment.used for segment in self._segments)
+        self._logs = state.number("logs", 0, 1 << 62)
+        self._current = self._open(_MIN_SEGMENT)
+
+    def _segment_of(self, part: LogPart, cells: int) -> _Segment:
+        return _Segment(self._saved(part.content), len(part.content), cells, part.log, part.begin)
+
+    def _saved(self, content: Bytes) -> Block:
+        """What was saved, in a block. It stays in the file."""
+        return SavedBlock(content)
+
+
+def _log_of(segment: _Segment) -> Log:
+    begin, end, block = segment.log_begin, segment.log_begin + segment.used, segment.block
+    return Log(
+        str(segment.log), begin, end, lambda low, high: [np.frombuffer(block.view(low - begin, high - low), np.uint8)]
+    )
 
 
 @hookimpl

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.files.state import State, StateError, within
 from sb3_extra_buffers.views import Indices
 
 #: Room for entries whose cell has been written again since, as a fraction of the cells.
@@ -32,6 +33,7 @@ class WriteQueue:
         self._cell_at, self._start_at = memoryview(self._cells), memoryview(self._starts)
         self._begins_at = memoryview(self._begins)
         self._head = self._tail = 0
+        self._last_cell = cells - 1
 
     @property
     def nbytes(self) -> int:
@@ -68,15 +70,20 @@ class WriteQueue:
 
     def pop_before(self, position: int) -> tuple[Indices, Indices, Indices]:
         """Remove every row that has a payload before ``position``; return cells, positions and row numbers."""
+        cells, starts, rows = self.before(position)
+        self._head += len(cells)
+        return cells, starts, rows
+
+    def before(self, position: int) -> tuple[Indices, Indices, Indices]:
+        """Every row that has a payload before ``position``: cells, positions and row numbers."""
         start_at, begins_at, stop, tail = self._start_at, self._begins_at, self._head, self._tail
         row, rows = 0, []
         while stop < tail and (start_at[stop] < position or not begins_at[stop]):
             row += begins_at[stop]
             rows.append(row)
             stop += 1
-        gone = slice(self._head, stop)
-        self._head = stop
-        return self._cells[gone], self._starts[gone], np.array(rows, np.int64)
+        found = slice(self._head, stop)
+        return self._cells[found], self._starts[found], np.array(rows, np.int64)
 
     def rows_alive(self, table: Indices) -> NDArray[np.bool_]:
         """For each living entry, oldest first: whether it begins a row."""
@@ -88,6 +95,30 @@ class WriteQueue:
     def set_rows(self, begins: Any) -> None:
         """Say where rows begin, for a queue that was refilled in one go."""
         self._begins[self._head : self._tail] = begins
+
+    def positions(self) -> Indices:
+        """Where payloads begin, oldest first."""
+        return self._starts[self._head : self._tail].copy()
+
+    def state(self) -> State:
+        """All entries. Those that were removed are among them, so that what was saved stays where it is."""
+        queued = slice(0, self._tail)
+        arrays = {"cells": self._cells[queued], "starts": self._starts[queued], "begins": self._begins[queued]}
+        return State({"head": self._head}, arrays)
+
+    def restore(self, state: State, tail: int) -> None:
+        """Become what another queue was, of a ring that has been written up to ``tail``."""
+        room = len(self._cells)
+        cells = state.array("cells", self._cells.dtype, None)
+        self._tail = len(cells)
+        self._head = state.number("head", 0, self._tail)
+        if self._tail > room:
+            raise StateError(f"the queue has {self._tail} entries, there is room for {room}")
+        self._cells[: self._tail] = cells
+        self._starts[: self._tail] = starts = state.array("starts", np.int64, self._tail)
+        self._begins[: self._tail] = state.array("begins", np.bool_, self._tail)
+        within("cells", cells, 0, self._last_cell)
+        within("starts", starts, 0, tail)
 
     def _drop_dead(self, table: Indices) -> None:
         queued = slice(self._head, self._tail)

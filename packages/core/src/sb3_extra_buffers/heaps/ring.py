@@ -9,13 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import HeapFullError, ParameterError
-from sb3_extra_buffers.heaps.anonymous import allocate
+from sb3_extra_buffers.files.state import Log, State, StateError
+from sb3_extra_buffers.heaps.adopting import covering
+from sb3_extra_buffers.heaps.block import Block
 from sb3_extra_buffers.heaps.plugin import HeapPlugin
 from sb3_extra_buffers.heaps.protocol import Evictions
 from sb3_extra_buffers.heaps.queue import WriteQueue
+from sb3_extra_buffers.heaps.saved_bytes import SavedBytes
 from sb3_extra_buffers.heaps.table import TableHeap
 from sb3_extra_buffers.registry import Scalar, hookimpl
-from sb3_extra_buffers.views import Bytes, Indices, view_bytes
+from sb3_extra_buffers.views import Bytes, Indices
 
 
 class RingHeap(TableHeap):
@@ -37,11 +40,16 @@ class RingHeap(TableHeap):
                 f"heap {self.label!r}", "capacity", capacity, "it must be a number of bytes, at least 1"
             )
         self._capacity = int(capacity)
-        self._bytes = self._allocate()
-        self._view = view_bytes(self.label, "bytes", self._bytes)
-        self._base = np.uint64(self._bytes.ctypes.data)
+        self._block = self._allocate()
         self._tail = 0
         self._queue = WriteQueue(self.cells)
+        self._log = 0  # how often it was cleared: positions begin anew
+        #: What was loaded stays in its file until it is overtaken.
+        self._saved: SavedBytes | None = None
+
+    @property
+    def moves(self) -> int | None:
+        return 0
 
     @property
     def capacity(self) -> int:
@@ -52,7 +60,9 @@ class RingHeap(TableHeap):
         alive = max(0, self._tail - self._capacity) <= start and start + length <= self._tail
         if length < 1 or not alive or place + length > self._capacity:
             raise self._outside(start, length)
-        return self._view[place : place + length]
+        if self._saved is not None and start < self._saved.end:
+            return self._saved.view(start, length)
+        return self._block.view(place, length)
 
     def addresses(self, starts: Indices, lengths: Indices, /) -> NDArray[np.uint64]:
         oldest = max(0, self._tail - self._capacity)
@@ -64,18 +74,24 @@ class RingHeap(TableHeap):
         if outside.any():
             bad = int(outside.argmax())
             raise self._outside(int(starts[bad]), int(lengths[bad]))
-        return places.astype(np.uint64) + self._base
+        found = places.astype(np.uint64) + np.uint64(self._block.address)
+        if self._saved is not None:
+            old = starts < self._saved.end
+            found[old] = self._saved.addresses(starts[old])
+        return found
 
     def clear(self) -> None:
         super().clear()
         self._tail = 0
         self._queue.clear()
+        self._log += 1
+        self._saved = None
 
-    def _allocate(self) -> Bytes:
-        return allocate(self.label, self._capacity)
+    def _allocate(self) -> Block:
+        return Block.anonymous(self.label, self._capacity)
 
     def _write(self, place: int, data: memoryview) -> None:
-        self._view[place : place + len(data)] = data
+        self._block.write(place, data)
 
     def _parameters(self) -> dict[str, Scalar]:
         return {"capacity": self._capacity}
@@ -86,6 +102,7 @@ class RingHeap(TableHeap):
     def _store(self, cells: list[int], payloads: memoryview, lengths: list[int]) -> None:
         starts, cut = self._plan(lengths, len(payloads))
         tail = starts[-1] + lengths[-1]
+        self._check_room(cells, tail - self._capacity)
         old_lengths = [self._length_of[cell] for cell in cells]
         # Emptied first: a cell about to be replaced must not count as evicted when its old payload is overtaken.
         old_starts = self._forget(cells)
@@ -94,12 +111,10 @@ class RingHeap(TableHeap):
             self._write(starts[0] % self._capacity, payloads[:cut])
             if cut < len(payloads):
                 self._write((tail - len(payloads) + cut) % self._capacity, payloads[cut:])
+            self._written(cells, starts, lengths, payloads)
         except HeapFullError:
             # Part of the row may have been written over what was overtaken. What is still queued is intact.
-            intact = self._queue.oldest(self._tail)
-            for cell, start, length in zip(cells, old_starts, old_lengths):
-                if start >= intact:
-                    self._record([cell], [start], [length])
+            self._take_back(cells, old_starts, old_lengths)
             raise
         self._record(cells, starts, lengths)
         self._queue.push(cells, starts, self._starts)
@@ -121,8 +136,23 @@ class RingHeap(TableHeap):
         gap = end - bounds[split]
         return bounds[:split] + [bound + gap for bound in bounds[split:-1]], bounds[split] - self._tail
 
+    def _check_room(self, cells: list[int], oldest: int) -> None:
+        """Called before anything changes, for rings that would rather refuse a row than drop others for it."""
+
+    def _written(self, cells: list[int], starts: list[int], lengths: list[int], payloads: memoryview) -> None:
+        """Called when the bytes of a row are in place, and nothing says so yet; may refuse it with HeapFullError."""
+
+    def _take_back(self, cells: list[int], starts: list[int], lengths: list[int]) -> None:
+        """Give cells what they had before a row that failed, as far as nothing was written over it."""
+        intact = self._queue.oldest(self._tail)
+        for cell, start, length in zip(cells, starts, lengths):
+            if start >= intact:
+                self._record([cell], [start], [length])
+
     def _make_room(self, oldest: int) -> None:
         """Evict every row that has a payload before position ``oldest``."""
+        if self._saved is not None and oldest >= self._saved.end:
+            self._saved = None
         if not self._queue.begins_before(oldest):
             return
         overtaken, starts, rows = self._queue.pop_before(oldest)
@@ -140,6 +170,44 @@ class RingHeap(TableHeap):
             self._evicted.cells + len(cells),
             self._evicted.nbytes + before - self._live,
         )
+
+    def state(self) -> State:
+        found, begin = self._table_state(), self._queue.oldest(self._tail)
+        found.facts |= {"log": self._log, "begin": begin, "tail": self._tail, "capacity": self._capacity}
+        found.logs.append(Log(str(self._log), begin, self._tail, self._bytes, self._queue.positions()))
+        return found.put("queue", self._queue.state())
+
+    def _bytes(self, begin: int, end: int) -> list[Bytes]:
+        """What is at these positions, which may be those of gaps, in pieces."""
+        saved, found = self._saved, []
+        if saved is not None and begin < saved.end:
+            found += saved.cut(begin, min(end, saved.end))
+            begin = min(end, saved.end)
+        while begin < end:
+            place = begin % self._capacity
+            count = min(end - begin, self._capacity - place)
+            found.append(np.frombuffer(self._block.view(place, count), np.uint8))
+            begin += count
+        return found
+
+    def _adopt(self, state: State, starts: Indices, lengths: Indices) -> None:
+        held = np.flatnonzero(lengths)
+        starts, lengths = starts[held], lengths[held].astype(np.int64)
+        state.same(capacity=self._capacity)
+        self._log, self._tail = state.number("log", 0, 1 << 62), state.number("tail", 0, 1 << 62)
+        begin = state.number("begin", max(0, self._tail - self._capacity), self._tail)
+        self._queue.restore(state.part("queue"), self._tail)
+        places = starts % self._capacity
+        outside = (starts < begin) | (starts > self._tail) | (lengths > self._tail - starts)
+        if (outside | (places + lengths > self._capacity)).any():
+            raise StateError("a payload lies outside of the ring")
+        self._keep(SavedBytes(covering(state.pieces.get(str(self._log), ()), begin, self._tail)), starts, lengths)
+
+    def _keep(self, saved: SavedBytes, starts: Indices, lengths: Indices) -> None:
+        """Take over bytes that were saved. They stay in their file."""
+        if len(starts):
+            saved.check(starts, lengths)
+            self._saved = saved
 
     def _snapshot(self) -> dict[str, object]:
         return {**super()._snapshot(), "rows": self._queue.rows_alive(self._starts)}

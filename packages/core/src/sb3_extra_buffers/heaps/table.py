@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import HeapFullError, HeapStateError, ParameterError
+from sb3_extra_buffers.files.state import State, StateError, used, within
 from sb3_extra_buffers.heaps.protocol import Evictions
 from sb3_extra_buffers.registry import Scalar
 from sb3_extra_buffers.views import Bytes, Indices, untouched
@@ -28,8 +29,6 @@ class TableHeap(ABC):
     """
 
     label: ClassVar[str]
-    #: How often payloads of cells that were not written have moved. Whoever remembers addresses looks here.
-    moves = 0
 
     def __init__(self, cells: int) -> None:
         if isinstance(cells, bool) or not isinstance(cells, (int, np.integer)) or cells < 1:
@@ -58,6 +57,14 @@ class TableHeap(ABC):
     @property
     def evicted(self) -> Evictions:
         return self._evicted
+
+    @property
+    def moves(self) -> int | None:
+        """How often payloads of cells that were not written have moved. Whoever remembers addresses looks here.
+
+        Of a heap that does not count, nobody remembers any.
+        """
+        return None
 
     @property
     @abstractmethod
@@ -187,17 +194,55 @@ class TableHeap(ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.cells} cells: {self.live} bytes live, capacity {self.capacity}>"
 
+    # What is saved holds all payloads where they are, so that another heap goes on exactly like this one.
+
+    def state(self) -> State:
+        """What another heap of as many cells needs in order to become this one."""
+        raise HeapStateError(self.label, "save", f"{type(self).__name__} has no state()", "Use another heap.")
+
+    def restore(self, state: State) -> None:
+        """Become what another heap was; this one must be new.
+
+        :param state: of a heap of the same kind, with the same parameters
+        """
+        state.same(cells=self.cells)
+        state.begin_of(starts=self._starts, lengths=self._lengths)
+        count = max(len(state.arrays["starts"]), len(state.arrays["lengths"]))
+        starts, lengths = self._starts[:count], self._lengths[:count]
+        within("lengths", lengths, 0, _MAX_PAYLOAD)
+        self._evicted = Evictions(*state.numbers("evicted", 3))
+        self._live = int(lengths.sum(dtype=np.int64))
+        self._adopt(state, starts, lengths)
+
+    def _table_state(self) -> State:
+        lengths = used(self._lengths)
+        evicted = [self._evicted.rows, self._evicted.cells, self._evicted.nbytes]
+        arrays = {"starts": self._starts[: len(lengths)], "lengths": lengths}
+        return State({"cells": self.cells, "evicted": evicted}, arrays)
+
+    def _adopt(self, state: State, starts: Indices, lengths: Indices) -> None:
+        """Take over payloads, or refuse what does not fit. Where one gets another position, it is written there.
+
+        :param state: what was saved
+        :param starts: the beginning of the table: where payloads are
+        :param lengths: their sizes; 0 where there is none
+        """
+        raise StateError(f"{type(self).__name__} cannot take over {len(starts)} payloads ({state}, {lengths})")
+
     # The pickled form holds the live payloads, packed, and nothing of the memory around them.
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self), {"cells": self.cells, **self._parameters()}, self._snapshot())
+        return _restore, (type(self), self.cells, self._parameters(), self._snapshot())
 
     def _snapshot(self) -> dict[str, Any]:
         cells = np.flatnonzero(self._lengths)
         cells = cells[np.argsort(self._starts[cells], kind="stable")]  # in a ring, positions tell the age
         starts, lengths = self.locate(cells)
-        payloads = b"".join(self.view(*place) for place in zip(starts.tolist(), lengths.tolist()))
-        return {"order": cells, "lengths": lengths, "payloads": payloads, "evicted": self._evicted}
+        return {"order": cells, "lengths": lengths, "payloads": self._join(starts, lengths), "evicted": self._evicted}
+
+    def _join(self, starts: Indices, lengths: Indices) -> bytes:
+        """Payloads, one behind the other."""
+        return b"".join(self.view(*place) for place in zip(starts.tolist(), lengths.tolist()))
 
     def _resume(self, snapshot: dict[str, Any]) -> None:
         if len(snapshot["order"]):
@@ -214,7 +259,7 @@ def _plausible(sizes: list[int], room: int) -> bool:
     return total <= room
 
 
-def _restore(kind: type[TableHeap], parameters: dict[str, Any], snapshot: dict[str, Any]) -> TableHeap:
-    heap = kind(**parameters)
+def _restore(kind: type[TableHeap], cells: int, parameters: dict[str, Any], snapshot: dict[str, Any]) -> TableHeap:
+    heap = kind(cells, **parameters)
     heap._resume(snapshot)
     return heap

@@ -1,0 +1,75 @@
+"""``Residence``: how much of a mapped file a process may hold in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sb3_extra_buffers.errors import ParameterError
+from sb3_extra_buffers.heaps.advice import WINDOW_NBYTES, Advice
+from sb3_extra_buffers.heaps.page_ranges import merged
+from sb3_extra_buffers.views import Indices, untouched
+
+
+class Residence:
+    """Counts which parts of the file were read, and lets go of all of them before they are more than allowed.
+
+    Whoever reads meanwhile reads the same bytes: a page that was let go is mapped again when it is touched.
+
+    :param advice: by which pages are let go
+    :param nbytes: the size of the file
+    :param limit: how many bytes of it may be in the memory of this process; 0 leaves that to the system
+    """
+
+    def __init__(self, advice: Advice, nbytes: int, limit: int) -> None:
+        self._advice = advice
+        windows = -(-nbytes // WINDOW_NBYTES)
+        self._allowed = max(limit // WINDOW_NBYTES, 1) if limit else windows
+        #: Whether there is anything to count.
+        self.is_bounded = windows > self._allowed and advice.can_let_go
+        self._is_touched = untouched(windows if self.is_bounded else 0, np.bool_)
+        self._count = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Memory for counting."""
+        return self._is_touched.nbytes
+
+    def touch(self, begins: Indices, ends: Indices) -> None:
+        """These bytes will be read.
+
+        :param begins: where they begin in the file, in any order
+        :param ends: behind their last bytes
+        """
+        if not self.is_bounded or not len(begins):
+            return
+        firsts, behind = merged(begins, ends, WINDOW_NBYTES)
+        sizes = behind - firsts
+        windows = np.repeat(firsts - np.cumsum(sizes) + sizes, sizes) + np.arange(int(sizes.sum()))
+        self._count += len(windows) - int(np.count_nonzero(self._is_touched[windows]))
+        self._is_touched[windows] = True
+        if self._count > self._allowed:
+            self._start_over(windows)
+
+    def touch_one(self, begin: int, end: int) -> None:
+        """What :meth:`touch` does, for one payload.
+
+        :param begin: where it begins in the file
+        :param end: behind its last byte
+        """
+        first, behind = begin // WINDOW_NBYTES, (end - 1) // WINDOW_NBYTES + 1
+        if not self._is_touched[first:behind].all():
+            self.touch(np.array([begin]), np.array([end]))
+
+    def _start_over(self, windows: Indices) -> None:
+        self._advice.let_go()
+        self._is_touched.fill(False)
+        self._is_touched[windows] = True
+        self._count = len(windows)
+
+
+def checked_limit(limit: object) -> int:
+    """A limit as it was asked for: a number of bytes, 0 for none."""
+    if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 0:
+        allowed = "it must be a number of bytes, or 0 for no limit"
+        raise ParameterError("heap 'mmap'", "resident", limit, allowed)
+    return int(limit)

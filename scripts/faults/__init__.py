@@ -1,0 +1,1 @@
+"""Ways to break what is saved, and to count what is lost."""

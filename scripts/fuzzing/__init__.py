@@ -1,0 +1,1 @@
+"""Bytes from anywhere, for everything that decodes bytes. ``python -m scripts.fuzz`` runs it."""
