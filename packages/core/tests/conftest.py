@@ -13,8 +13,9 @@ from sb3_extra_buffers import codecs, frames, heaps
 
 FakeDistribution = Callable[..., None]
 
-# The buffer classes have a session of their own; without Stable-Baselines3 there is nothing to compare them with.
-collect_ignore = [] if importlib.util.find_spec("stable_baselines3") else ["compressed"]
+# What needs Stable-Baselines3 has a session of its own; without it there is nothing to compare with.
+_NEEDS_SB3 = ["advisor", "cli", "compressed", "training_utils", "vec_buf"]
+collect_ignore = [] if importlib.util.find_spec("stable_baselines3") else _NEEDS_SB3
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """What the tests of the buffers share: steps as environments make them, and a comparison that misses no bit."""
 
 import copy
+import os
 
 import gymnasium as gym
 import numpy as np
@@ -12,6 +13,12 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from sb3_extra_buffers import codecs
 
 SCRIBBLE = 85
+
+
+@pytest.fixture
+def no_waiting(monkeypatch):
+    """Do not wait for the disk: what is in the files is tested, not whether they survive a loss of power."""
+    monkeypatch.setattr(os, "fsync", lambda number: None)
 
 
 @pytest.fixture(params=[*codecs.names(), "auto"])

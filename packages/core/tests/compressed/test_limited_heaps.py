@@ -142,3 +142,19 @@ def test_one_array_of_a_buffer_cannot_be_cleared_because_others_share_its_heap()
     buffer.reset()
     assert buffer.size() == 0
     assert not np.asarray(buffer.observations["more"]).any()
+
+
+def test_a_refused_step_that_has_driven_out_all_others_leaves_nothing_to_sample():
+    """The first keys of a step are stored before the last one turns out not to fit."""
+    space = spaces.Dict(a=spaces.Box(0, 255, (30,), np.uint8), b=spaces.Box(0, 255, (200,), np.uint8))
+    limited = {"heap": "ring", "heap_kwargs": {"capacity": 400}}
+    buffer = CompressedDictReplayBuffer(9, space, ACTIONS, compression_method="rle", device="cpu", **limited)
+    play(buffer, 3, noisy=lambda step: False)
+    assert sampled(buffer) == [2, 3, 4]
+    with pytest.raises(HeapFullError, match="must fit together"):
+        play(buffer, 1)
+    assert buffer.pos == 3
+    with pytest.raises(ValueError, match="no row is left that could be stored completely"):
+        buffer.sample(4)
+    play(buffer, 1, noisy=lambda step: False)
+    assert sampled(buffer) == [2]

@@ -168,7 +168,8 @@ def test_the_pickle_is_about_as_large_as_what_is_live(codec, heap, parameters):
     beside = sum(array.nbytes for array in (buffer.actions, buffer.rewards, buffer.dones, buffer.timeouts))
     beside += report.overhead + len(pickle.dumps(buffer.observation_space))
     size = len(pickle.dumps(buffer))
-    assert report.live_nbytes < size < report.live_nbytes + beside + 4000
+    names = 6000  # of classes and attributes, in any buffer
+    assert report.live_nbytes < size < report.live_nbytes + beside + names
 
 
 @pytest.mark.parametrize("codec", codecs.names())

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from sb3_extra_buffers.compressed.availability import has_igzip, has_lz4, has_numba, has_zstd
     from sb3_extra_buffers.compressed.base import BaseCompressedBuffer
     from sb3_extra_buffers.compressed.callback import BufferMemoryCallback
+    from sb3_extra_buffers.compressed.checkpoint import Checkpoint, inspect
+    from sb3_extra_buffers.compressed.checkpoint_callback import BufferCheckpointCallback
+    from sb3_extra_buffers.compressed.conversion import convert
     from sb3_extra_buffers.compressed.dict_replay_buffer import CompressedDictReplayBuffer
     from sb3_extra_buffers.compressed.dict_rollout_buffer import CompressedDictRolloutBuffer
     from sb3_extra_buffers.compressed.dtypes import find_buffer_dtypes, find_smallest_dtype
@@ -38,7 +41,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "BaseCompressedBuffer": "base",
+    "BufferCheckpointCallback": "checkpoint_callback",
     "BufferMemoryCallback": "callback",
+    "Checkpoint": "checkpoint",
     "CompressedDictReplayBuffer": "dict_replay_buffer",
     "CompressedDictRolloutBuffer": "dict_rollout_buffer",
     "CompressedHerReplayBuffer": "her_replay_buffer",
@@ -53,6 +58,7 @@ _HOMES = {
     "KeyReport": "report",
     "MemoryReport": "report",
     "compress_rollouts": "on_policy",
+    "convert": "conversion",
     "find_buffer_dtypes": "dtypes",
     "find_smallest_dtype": "dtypes",
     "has_igzip": "availability",
@@ -60,13 +66,16 @@ _HOMES = {
     "has_numba": "availability",
     "has_zstd": "availability",
     "init_jit": "jit",
+    "inspect": "checkpoint",
 }
 #: Packages that a user may lack, and the extra that brings each.
 _EXTRAS = {"sb3_contrib": "contrib", "stable_baselines3": "sb3", "torch": "sb3", "gymnasium": "sb3"}
 
 __all__ = [
     "BaseCompressedBuffer",
+    "BufferCheckpointCallback",
     "BufferMemoryCallback",
+    "Checkpoint",
     "CompressedArray",
     "CompressedDictReplayBuffer",
     "CompressedDictRolloutBuffer",
@@ -82,6 +91,7 @@ __all__ = [
     "KeyReport",
     "MemoryReport",
     "compress_rollouts",
+    "convert",
     "find_buffer_dtypes",
     "find_smallest_dtype",
     "has_igzip",
@@ -89,6 +99,7 @@ __all__ = [
     "has_numba",
     "has_zstd",
     "init_jit",
+    "inspect",
 ]
 
 

@@ -12,7 +12,10 @@ from stable_baselines3.her.goal_selection_strategy import GoalSelectionStrategy
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from sb3_extra_buffers.compressed.dict_replay_buffer import CompressedDictReplayBuffer
+from sb3_extra_buffers.compressed.info_json import infos_from, infos_state
 from sb3_extra_buffers.errors import BufferStateError
+from sb3_extra_buffers.files import State
+from sb3_extra_buffers.files.state import within
 
 
 class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
@@ -36,6 +39,7 @@ class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
     :param storage: What :class:`CompressedReplayBuffer` takes besides
     """
 
+    _replaceable = (*CompressedDictReplayBuffer._replaceable, "env")
     _prefetch_obstacle = "goals are replaced when they are sampled, and rewards computed anew"
 
     def __init__(
@@ -74,6 +78,26 @@ class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
         self.ep_start.fill(0)
         self.ep_length.fill(0)
         self._current_ep_start.fill(0)
+
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            **super()._arguments(),
+            "env": None,  # as in a pickle: set_env(), or load(..., env=env)
+            "n_sampled_goal": self.n_sampled_goal,
+            "goal_selection_strategy": self.goal_selection_strategy.name.lower(),
+            "copy_info_dict": self.copy_info_dict,
+        }
+
+    def _state(self) -> State:
+        found = super()._state()
+        return found.put("infos", infos_state(type(self).__name__, self.infos)) if self.copy_info_dict else found
+
+    def _restore(self, state: State) -> None:
+        super()._restore(state)
+        if self.copy_info_dict:
+            self.infos = infos_from(state.part("infos"), self.infos.shape)
+        for name in ("ep_start", "ep_length", "_current_ep_start"):
+            within(name, getattr(self, name), 0, self.buffer_size)
 
     def _sample(self, batch_size: int, env: VecNormalize | None) -> Any:
         if not self._storage.evicted_cells:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from stable_baselines3.common.buffers import NStepReplayBuffer
 
 from sb3_extra_buffers.compressed.replay_buffer import CompressedReplayBuffer
@@ -18,3 +20,6 @@ class CompressedNStepReplayBuffer(CompressedReplayBuffer, NStepReplayBuffer):
     _can_optimize = False
     _reads_together = False
     _prefetch_obstacle = "n-step returns are put together from several rows when they are sampled"
+
+    def _arguments(self) -> dict[str, Any]:
+        return {**super()._arguments(), "n_steps": self.n_steps, "gamma": self.gamma}

@@ -91,6 +91,11 @@ class StorageOptions:
         # Who asks for no codec wants observations as they are.
         return nbytes >= MIN_FRAMES_NBYTES and rows >= MIN_FRAMES_ROWS and not (codec and codec.name == "none")
 
+    @property
+    def may_be_cells(self) -> bool:
+        """Whether images that are not stacked may become cells: nobody asked for frames, nor how to store them."""
+        return self.layout == AUTO and self.prefer == SPEED
+
     def stored_dtype(self, owner: str, key: str | None, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """Which dtype to store: that of the space, unless a narrower one was asked for.
 
@@ -106,7 +111,7 @@ class StorageOptions:
             warnings.warn(
                 f"{owner}: dtypes asks for {asked}, which cannot hold observations of {dtype}. They are stored as "
                 f"{dtype}, losslessly. Leave dtypes out: the space decides.",
-                stacklevel=4,  # who made the buffer
+                stacklevel=5,  # who made the buffer
             )
             return dtype
         return asked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from gymnasium import spaces
@@ -9,11 +10,13 @@ from sb3_contrib.common.recurrent.buffers import RecurrentDictRolloutBuffer, Rec
 
 from sb3_extra_buffers.compressed.dict_rollout_buffer import CompressedDictRolloutBuffer
 from sb3_extra_buffers.compressed.rollout_buffer import CompressedRolloutBuffer
+from sb3_extra_buffers.files import State, StateError
 
 
 class _WithHiddenStates(CompressedRolloutBuffer):
     """Takes the argument that sb3-contrib puts before all others."""
 
+    _transient = ("seq_start_indices", "seq_end_indices")
     _prefetch_obstacle = "sequences are cut and padded when they are sampled"
 
     def __init__(
@@ -28,6 +31,15 @@ class _WithHiddenStates(CompressedRolloutBuffer):
         super().__init__(
             buffer_size, observation_space, action_space, *args, hidden_state_shape=hidden_state_shape, **kwargs
         )
+
+    def _arguments(self) -> dict[str, Any]:
+        return {**super()._arguments(), "hidden_state_shape": tuple(self.hidden_state_shape)}  # type: ignore[attr-defined]
+
+    @classmethod
+    def _check_claims(cls, state: State, arguments: dict[str, Any]) -> None:
+        super()._check_claims(state, arguments)
+        if prod(arguments["hidden_state_shape"]) != state.arrays["own/hidden_states_pi"].size:
+            raise StateError(f"hidden states have the shape {arguments['hidden_state_shape']}")
 
 
 class CompressedRecurrentRolloutBuffer(  # type: ignore[misc]  # sb3-contrib passes *args on

@@ -17,7 +17,8 @@ from sb3_extra_buffers.compressed.options import StorageOptions
 from sb3_extra_buffers.compressed.prefetch import check_prefetch
 from sb3_extra_buffers.compressed.sampling import SampledTransitions
 from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind, hollow
-from sb3_extra_buffers.compressed.storage import ObservationStorage, PerStep
+from sb3_extra_buffers.compressed.storage import PerStep
+from sb3_extra_buffers.compressed.turns import in_turn
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
 
 
@@ -52,7 +53,8 @@ class CompressedReplayBuffer(SampledTransitions):
     :param heap_kwargs: What the heap takes: ``capacity`` in bytes, and for ``"mmap"`` a ``folder``
     :param threads: How many threads decode a batch. By default, as many as pay.
     :param layout: ``"frames"`` stores each frame of stacked images once, as what changed since the frame before it;
-        ``"cells"`` each observation by itself. ``"auto"`` stores images as frames and finds out how they are stacked.
+        ``"cells"`` each observation by itself. ``"auto"`` stores images as frames and finds out how they are stacked;
+        those that are not become cells if that is smaller.
     :param prefer: For frames: ``"speed"``, ``"balanced"`` or ``"memory"``
     :param prefetch: Draw each batch when the one before it is handed out, and read it in a thread of its own while the
         model trains. What is added in between can be drawn one batch later.
@@ -126,11 +128,12 @@ class CompressedReplayBuffer(SampledTransitions):
             prefetch=prefetch,
         )
         per_step = PerStep.REWRITTEN if one_per_step else PerStep.TRANSITIONS
-        self._storage = ObservationStorage(name, observation_space, self.buffer_size, n_envs, self._options, per_step)
+        self._storage = self._new_storage(observation_space, self.buffer_size, n_envs, per_step)
         self.observations = self._alone(self._storage.observations)
         if not one_per_step:
             self.next_observations = self._alone(self._storage.next_observations)
 
+    @in_turn
     def add(
         self,
         obs: Any,
@@ -165,7 +168,7 @@ class CompressedReplayBuffer(SampledTransitions):
         action: NDArray[Any],
         reward: NDArray[Any],
         done: NDArray[Any],
-        timeouts: list[Any] | None,
+        timeouts: list[Any] | bool | None,
     ) -> None:
         """What ``ReplayBuffer.add`` does, without its copies of all arguments: a store keeps none of them."""
         position = self.pos
@@ -174,12 +177,13 @@ class CompressedReplayBuffer(SampledTransitions):
         self.rewards[position] = reward
         self.dones[position] = done
         if timeouts is not None:
-            self.timeouts[position] = timeouts if any(timeouts) else 0  # numpy takes its time for a list
+            self.timeouts[position] = timeouts
         self.pos += 1
         if self.pos == self.buffer_size:
             self.full = True
             self.pos = 0
 
+    @in_turn
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> Any:
         """
         Sample elements from the buffer.
@@ -198,12 +202,14 @@ class CompressedReplayBuffer(SampledTransitions):
         finally:
             self._is_sampling = False
 
+    @in_turn
     def reset(self) -> None:
         """Forget all transitions. Their memory is used again."""
         super().reset()
         self._ahead = None
         self._storage.clear()
 
+    @in_turn
     def reconstruct_obs(self, idx: int, env_idx: int = 0) -> Any:
         """
         One observation, decoded; for a Dict space, a dictionary.
@@ -213,6 +219,7 @@ class CompressedReplayBuffer(SampledTransitions):
         """
         return self._decoded(self._storage.observations, idx, env_idx)
 
+    @in_turn
     def reconstruct_nextobs(self, idx: int, env_idx: int = 0) -> Any:
         """
         One next observation, decoded; for a Dict space, a dictionary.
@@ -224,11 +231,22 @@ class CompressedReplayBuffer(SampledTransitions):
             return self.reconstruct_obs((idx + 1) % self.buffer_size, env_idx)
         return self._decoded(self._storage.next_observations, idx, env_idx)
 
-    def _timeouts_of(self, infos: Any) -> list[Any]:
-        """Whether each environment ended because of a time limit."""
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            **super()._arguments(),
+            "buffer_size": self.buffer_size * self.n_envs,
+            "optimize_memory_usage": self.optimize_memory_usage,
+            "handle_timeout_termination": self.handle_timeout_termination,
+        }
+
+    def _timeouts_of(self, infos: Any) -> list[Any] | bool:
+        """Whether each environment ended because of a time limit; ``False`` if none did, as at most steps."""
         if isinstance(infos, (list, tuple)) and len(infos) == self.n_envs:
             try:
-                return [info.get("TimeLimit.truncated", False) for info in infos]
+                for info in infos:
+                    if info.get("TimeLimit.truncated", False):
+                        return [info.get("TimeLimit.truncated", False) for info in infos]
+                return False
             except AttributeError:
                 pass  # what has no get() is no dictionary
         expected = f"a dictionary for each of {self.n_envs} environments"

@@ -15,8 +15,10 @@ from sb3_extra_buffers.compressed.options import StorageOptions
 from sb3_extra_buffers.compressed.prefetch import Worker, check_prefetch
 from sb3_extra_buffers.compressed.read_ahead import ReadAhead, read, ready
 from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind
-from sb3_extra_buffers.compressed.storage import ObservationStorage, PerStep
+from sb3_extra_buffers.compressed.storage import PerStep
+from sb3_extra_buffers.compressed.turns import in_turn
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
+from sb3_extra_buffers.files import State
 
 
 class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
@@ -46,13 +48,16 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
     :param heap_kwargs: What the heap takes: ``capacity`` in bytes, and for ``"mmap"`` a ``folder``
     :param threads: How many threads decode a batch. By default, as many as pay.
     :param layout: ``"frames"`` stores each frame of stacked images once, as what changed since the frame before it;
-        ``"cells"`` each observation by itself. ``"auto"`` stores images as frames and finds out how they are stacked.
+        ``"cells"`` each observation by itself. ``"auto"`` stores images as frames and finds out how they are stacked;
+        those that are not become cells if that is smaller.
     :param prefer: For frames: ``"speed"``, ``"balanced"`` or ``"memory"``
     :param prefetch: Read the next batch in a thread of its own while the model trains on the one before
     """
 
     #: Why batches cannot be read ahead; empty if they can.
     _prefetch_obstacle = ""
+    #: What to do if a rollout does not fit.
+    _room_hint = "Give the heap a larger capacity than for {fitted} of {steps} steps, or use 'memory'."
 
     def __init__(
         self,
@@ -97,7 +102,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
             prefetch=prefetch,
         )
         # Made before the constructor of Stable-Baselines3 runs, because that calls reset().
-        self._storage = ObservationStorage(name, observation_space, buffer_size, n_envs, self._options, PerStep.SINGLE)
+        self._storage = self._new_storage(observation_space, buffer_size, n_envs, PerStep.SINGLE)
         super().__init__(
             buffer_size,
             observation_space,
@@ -109,6 +114,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
             **kwargs,
         )
 
+    @in_turn
     def reset(self) -> None:
         """Forget the rollout."""
         shape: Any = self.obs_shape
@@ -121,6 +127,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         self._storage.clear()
         self.observations = self._alone(self._storage.observations)
 
+    @in_turn
     def add(
         self,
         obs: Any,
@@ -163,6 +170,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         batches, worker = super().get(batch_size), self._storage.worker
         return batches if worker is None else self._get_ahead(batches, worker)
 
+    @in_turn
     def reconstruct_obs(self, idx: int) -> Any:
         """
         One observation as a tensor; for a Dict space, a dictionary of tensors.
@@ -173,13 +181,23 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         found = {key: self.to_torch(array[step, env]) for key, array in self._storage.observations.items()}
         return found.get(NO_KEY, found)
 
+    def _arguments(self) -> dict[str, Any]:
+        return {**super()._arguments(), "gae_lambda": self.gae_lambda, "gamma": self.gamma}
+
+    def _restore(self, state: State) -> None:
+        super()._restore(state)
+        if self.generator_ready:  # what get() does to all arrays, it has done to these
+            observations: dict[str, Any] = dict(self._storage.observations)
+            self.observations = self._alone({key: self.swap_and_flatten(part) for key, part in observations.items()})
+
     def _estimate(self, argument: str, value: Any) -> th.Tensor:
         if not isinstance(value, th.Tensor):
             raise ObservationError(type(self).__name__, argument, type(value).__name__, "a tensor")
         estimate = value.detach().cpu()  # once: Stable-Baselines3 finds it there
-        self._row(argument, estimate)
+        self._row(argument, estimate.numpy())
         return estimate
 
+    @in_turn
     def _get_samples(self, *args: Any, **kwargs: Any) -> Any:
         with self._sampling():
             return self._delivered(super()._get_samples(*args, **kwargs))
@@ -205,6 +223,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         finally:
             del self.__dict__["_get_samples"]
 
+    @in_turn
     def _samples_of(self, indices: NDArray[Any], rows: Any) -> Any:
         """A batch as Stable-Baselines3 makes it, from observations that are there already."""
         observations: Any = self.observations
@@ -217,7 +236,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
     def _refuse_evictions(self) -> None:
         heap = self._storage.heap
         assert heap is not None
-        hint = f"Give the heap a larger capacity than for {self.pos} of {self.buffer_size} steps, or use 'memory'."
+        hint = self._room_hint.format(fitted=self.pos - 1, steps=self.buffer_size)
         needed = heap.live + heap.evicted.nbytes
         self.reset()
         raise HeapFullError(self._options.heap, needed, heap.capacity, f"A rollout must fit as a whole. {hint}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,32 +12,12 @@ from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_extra_buffers.compressed.base import BaseCompressedBuffer
+from sb3_extra_buffers.compressed.drawn import Drawn, Pairs, drawn_from, drawn_state
 from sb3_extra_buffers.compressed.prefetch import Worker
 from sb3_extra_buffers.compressed.spaces import NO_KEY
+from sb3_extra_buffers.compressed.turns import in_turn
 from sb3_extra_buffers.errors import BufferStateError
-
-#: Observations and next observations, by key.
-Pairs = dict[str, list[NDArray[Any]]]
-
-
-@dataclass(eq=False)
-class Drawn:
-    """Transitions that were drawn, as they were then."""
-
-    cells: NDArray[np.int64]
-    actions: NDArray[Any]
-    rewards: NDArray[Any]
-    dones: NDArray[Any]
-    #: What is read, or is being read; ``None`` if nobody has begun.
-    observations: Pairs | Future[Pairs] | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Others may have been written over what was drawn, so what was read goes along. What could not be read is
-        # tried again by who gets this.
-        found = self.observations
-        if isinstance(found, Future):
-            found = None if found.exception() is not None else found.result()
-        return {**self.__dict__, "observations": found}
+from sb3_extra_buffers.files import State
 
 
 class SampledTransitions(BaseCompressedBuffer, ReplayBuffer):
@@ -89,6 +68,7 @@ class SampledTransitions(BaseCompressedBuffer, ReplayBuffer):
             self._ahead = following
         return self._batch(drawn, found, env)
 
+    @in_turn
     def _get_samples(self, batch_inds: NDArray[Any], env: VecNormalize | None = None) -> Any:
         """What Stable-Baselines3 does, with observations and next observations read in one go."""
         if not self._reads_together or self.optimize_memory_usage:
@@ -104,8 +84,10 @@ class SampledTransitions(BaseCompressedBuffer, ReplayBuffer):
 
     def _drawn(self, rows: NDArray[Any]) -> Drawn:
         """Draw an environment for each row, and look up what is not compressed."""
-        envs = np.random.randint(0, high=self.n_envs, size=(len(rows),))
-        cells = (rows * self.n_envs + envs).astype(np.int64, copy=False)  # 32 bits on Windows, before numpy 2
+        cells = rows.astype(np.int64, copy=False)  # 32 bits on Windows, before numpy 2
+        if self.n_envs > 1:  # among one, numpy draws no random number either
+            cells = cells * self.n_envs
+            cells += np.random.randint(0, high=self.n_envs, size=(len(rows),))
         # Only use dones that are not due to timeouts
         dones = self.dones.take(cells) * (1 - self.timeouts.take(cells))
         actions = self.actions.reshape(-1, self.action_dim)[cells]
@@ -131,7 +113,7 @@ class SampledTransitions(BaseCompressedBuffer, ReplayBuffer):
         """Draw among the rows that are left."""
         kept = self._whole_rows()
         if not kept:
-            found, hint = "its only row could not be stored completely", "Add a transition first."
+            found, hint = "no row is left that could be stored completely", "Add a transition first."
             raise BufferStateError(type(self).__name__, f"sample {batch_size} transitions", found, hint)
         rows: NDArray[Any] = (self.pos - kept + np.random.randint(0, kept, size=batch_size)) % self.buffer_size
         return rows
@@ -160,7 +142,7 @@ class SampledTransitions(BaseCompressedBuffer, ReplayBuffer):
         lost = np.flatnonzero(self._storage.lost_rows()[(self.pos - size + np.arange(size)) % self.buffer_size])
         low = int(lost[-1]) + 1 if len(lost) else 0
         # Cells are dropped in the order in which they were written, so the border is found by halving.
-        high = size - 1  # the newest row is always there
+        high = size  # a row that could not be stored may have driven out even the newest
         while low < high:
             middle = (low + high) // 2
             if self._storage.holds((self.pos - size + middle) % self.buffer_size):
@@ -168,3 +150,13 @@ class SampledTransitions(BaseCompressedBuffer, ReplayBuffer):
             else:
                 low = middle + 1
         return size - low
+
+    def _state(self) -> State:
+        found = super()._state()
+        found.facts["has_ahead"] = self._ahead is not None
+        return found if self._ahead is None else found.put("ahead", drawn_state(self._ahead))
+
+    def _restore(self, state: State) -> None:
+        super()._restore(state)
+        if state.fact("has_ahead", bool):
+            self._ahead = drawn_from(self, state.part("ahead"))

@@ -16,7 +16,7 @@ class Settled:
     :param worker: who else reads it
     """
 
-    _WRITES = frozenset({"write", "write_both", "clear"})
+    _WRITES = frozenset({"write", "write_both", "clear", "restore"})
 
     def __init__(self, inner: Any, worker: Worker) -> None:
         self._inner = inner

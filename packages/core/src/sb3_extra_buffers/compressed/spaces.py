@@ -51,9 +51,9 @@ def check_kind(owner: str, space: spaces.Space[Any], *, is_dict: bool) -> None:
                 raise ParameterError(owner, "observation_space", space, "keys must have names and no keys below", hint)
     if isinstance(space, spaces.Dict) == is_dict:
         return
-    kind = "Rollout" if "Rollout" in owner else "Replay"
+    kind, family = "Rollout" if "Rollout" in owner else "Replay", "Gpu" if owner.startswith("Gpu") else "Compressed"
     if is_dict:
-        hint = f"Use Compressed{kind}Buffer for it, or a buffer named for its model."
+        hint = f"Use {family}{kind}Buffer for it, or a buffer named for its model."
         raise ParameterError(owner, "observation_space", space, "it must be a Dict space", hint)
-    hint = f"Use CompressedDict{kind}Buffer for it, or a buffer named for its model."
+    hint = f"Use {family}Dict{kind}Buffer for it, or a buffer named for its model."
     raise ParameterError(owner, "observation_space", space, "it must not be a Dict space", hint)

@@ -11,16 +11,18 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.arrays import CompressedArray
-from sb3_extra_buffers.arrays.array import read_both
 from sb3_extra_buffers.arrays.casting import as_rows
 from sb3_extra_buffers.arrays.numbers import CellNumbers
-from sb3_extra_buffers.arrays.recycling import BLOCKS, BatchMemory
+from sb3_extra_buffers.arrays.planes import read_both
 from sb3_extra_buffers.codecs import CellSpec
 from sb3_extra_buffers.compressed.options import FRAMES, StorageOptions
 from sb3_extra_buffers.compressed.prefetch import BATCHES_AT_ONCE, Worker
 from sb3_extra_buffers.compressed.settled import Settled
 from sb3_extra_buffers.compressed.spaces import NO_KEY, parts_of, shape_of
-from sb3_extra_buffers.errors import ParameterError
+from sb3_extra_buffers.compressed.turns import Turns
+from sb3_extra_buffers.errors import HeapStateError, ParameterError
+from sb3_extra_buffers.files import State
+from sb3_extra_buffers.frames import Contiguity
 from sb3_extra_buffers.stores import (
     Demand,
     FrameDemand,
@@ -35,7 +37,8 @@ from sb3_extra_buffers.stores import (
     build_stores,
     preference,
 )
-from sb3_extra_buffers.stores.choice import MIN_NBYTES
+from sb3_extra_buffers.stores.judging import MIN_NBYTES
+from sb3_extra_buffers.views import BLOCKS, BatchMemory
 
 
 class PerStep(Enum):
@@ -60,6 +63,7 @@ class ObservationStorage:
     :param per_step: what is stored per step
     """
 
+    _array_type: type[CompressedArray] = CompressedArray
     #: Who reads ahead; ``None`` if nobody does.
     worker: Worker | None = None
 
@@ -78,6 +82,8 @@ class ObservationStorage:
         parts = parts_of(space)
         keys = None if NO_KEY in parts else tuple(parts)
         options.check(owner, keys)
+        #: Who uses the buffer now.
+        self.turns = Turns()
         self._cells = CellNumbers((rows, n_envs))
         #: Whether observations are handed out as float32.
         self.as_float = options.as_float
@@ -90,7 +96,10 @@ class ObservationStorage:
             label, planes = f"{owner} {key}".strip(), 2 if per_step is PerStep.TRANSITIONS else 1
             if options.wants_frames(shape, stored[key], codec, rows):
                 wish = preference(owner, options.prefer)
-                demands[key] = FrameDemand(label, shape, stored[key], rows * n_envs, planes, n_envs, wish, codec)
+                may_be_cells = codec is None and options.may_be_cells and per_step is not PerStep.REWRITTEN
+                demands[key] = FrameDemand(
+                    label, shape, stored[key], rows * n_envs, planes, n_envs, wish, codec, may_be_cells
+                )
             elif math.prod(shape):
                 cell, writes = CellSpec(stored[key], math.prod(shape)), 2 if per_step is PerStep.REWRITTEN else 1
                 demands[key] = Demand(label, cell, (rows * n_envs,) * planes, codec, writes, n_envs)
@@ -108,11 +117,13 @@ class ObservationStorage:
             own, following = (_settled(store, self.worker) for store in _arrange(stores.get(key), per_step, n_envs))
             shape, dtype = shape_of(part), np.dtype(part.dtype)
             form = self._cells, shape, dtype, stored[key], batches
-            self.observations[key] = CompressedArray.over(own, *form)
+            self.observations[key] = self._array_type.over(own, *form)
             if per_step is PerStep.TRANSITIONS:
-                self.next_observations[key] = CompressedArray.over(following, *form)
+                self.next_observations[key] = self._array_type.over(following, *form)
         arrays = [array for array in self.observations.values() if isinstance(array.store, Plane)]
         self._frames: list[Frames] = [array.store.frames for array in arrays if isinstance(array.store, Plane)]
+        #: Brings observations into the order that stores take.
+        self.contiguous = Contiguity(self._frames[0].kernels if self._frames else None)
         #: Frames of observations and next observations that are stored as they come, in a space without keys.
         self._plain_frames: Frames | None = None
         #: The array of these observations.
@@ -149,15 +160,14 @@ class ObservationStorage:
         """Store a step of all environments, for a space without keys.
 
         :param row: where
-        :param obs: an observation for each environment, of the shape and dtype of the array
+        :param obs: an observation for each environment, of the shape and dtype of the array, C-contiguous
         :param next_obs: what they lead to, likewise
         """
         frames = self._plain_frames
-        if frames is not None and obs.flags.c_contiguous and next_obs.flags.c_contiguous:
-            if isinstance(frames, UndecidedFrames) and frames.decided is not None:
-                frames = self._plain_frames = self._frames[0] = frames.decided
+        if frames is not None:
             count = len(obs)
             frames.write_both(self._cells.row(row), as_rows(obs, count), as_rows(next_obs, count))
+            self._note_decided()
         else:
             self.observations[NO_KEY][row] = obs
             self.next_observations[NO_KEY][row] = next_obs
@@ -206,6 +216,39 @@ class ObservationStorage:
         for array in self._arrays():
             if array.store is not None:
                 array.store.clear()
+
+    def state(self) -> State:
+        """What another storage of the same arguments needs in order to become this one."""
+        if self.worker is not None:
+            self.worker.settle()
+        found = State({"has_heap": self.heap is not None})
+        if self.heap is not None:
+            if not hasattr(self.heap, "state"):
+                kind = type(self.heap).__name__
+                raise HeapStateError(
+                    kind, "save", "this heap has no state()", "Use another heap, or pickle the buffer."
+                )
+            found.put("heap", self.heap.state())
+        for number, array in enumerate(self._arrays()):
+            if array.store is not None:
+                found.put(str(number), array.store.state())
+        return found
+
+    def restore(self, state: State) -> None:
+        """Become what another storage was."""
+        state.same(has_heap=self.heap is not None)
+        if self.heap is not None:
+            self.heap.restore(state.part("heap"))  # type: ignore[attr-defined]
+        for number, array in enumerate(self._arrays()):
+            if array.store is not None:
+                array.store.restore(state.part(str(number)))
+        self._note_decided()
+
+    def _note_decided(self) -> None:
+        """Once it is known how frames are stacked, they are reached directly."""
+        frames = self._plain_frames
+        if isinstance(frames, UndecidedFrames) and frames.decided is not None:
+            self._plain_frames = self._frames[0] = frames.decided
 
     def _arrays(self) -> list[CompressedArray]:
         return [*self.observations.values(), *self.next_observations.values()]

@@ -1,0 +1,31 @@
+"""Info dictionaries as JSON, for buffers that keep them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.compressed.argument_json import from_json, to_json
+from sb3_extra_buffers.files import State, StateError
+
+
+def infos_state(owner: str, infos: NDArray[Any]) -> State:
+    """All dictionaries, a line for each.
+
+    :param owner: the buffer's class, for the error about what JSON cannot say
+    :param infos: dictionaries
+    """
+    lines = (json.dumps(to_json(owner, "infos", info)) if info else "" for info in infos.reshape(-1).tolist())
+    return State({}, {"lines": np.frombuffer("\n".join(lines).encode(), np.uint8)})
+
+
+def infos_from(state: State, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Rebuild what :func:`infos_state` wrote."""
+    lines = state.array("lines", np.uint8, None).tobytes().decode().split("\n")
+    infos = np.array([from_json(json.loads(line)) if line else {} for line in lines], dtype=object)
+    if infos.shape != (int(np.prod(shape)),):
+        raise StateError(f"there are {len(lines)} infos")
+    return infos.reshape(shape)

@@ -1,0 +1,190 @@
+"""Images that are not stacked become frames or cells, whichever is smaller; what is sampled is the same either way."""
+
+import copy
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch as th
+from gymnasium import spaces
+from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer, RolloutBuffer
+
+from sb3_extra_buffers.compressed import CompressedDictReplayBuffer, CompressedReplayBuffer, CompressedRolloutBuffer
+
+SHAPE = (3, 72, 80)
+SPACE, ACTIONS = spaces.Box(0, 255, SHAPE, np.uint8), spaces.Discrete(3)
+STEPS = 90
+
+
+def sprites(number):
+    """A dot on a textured ground: little changes."""
+    image = np.random.default_rng(0).integers(0, 256, SHAPE, dtype=np.uint8)
+    image[:, number % 30 : number % 30 + 3, 5] = number % 256
+    return image
+
+
+def walking(number):
+    """Uneven slopes, others in every image: all changes, and every image is simple."""
+    random = np.random.default_rng(number)
+    steps = random.integers(1, 9, SHAPE, dtype=np.uint8) * (random.random(SHAPE) < 0.1)
+    return np.cumsum(steps, axis=2, dtype=np.uint8)
+
+
+def noise(number):
+    """Nothing has anything in common."""
+    return np.random.default_rng(number).integers(0, 256, SHAPE, dtype=np.uint8)
+
+
+STORED = {sprites: "frames (1 x ", walking: "chosen: makes the first observations", noise: "none (chosen: "}
+
+
+def steps_of(images, n_envs, episode=13, count=STEPS):
+    """What environments hand over, each at another moment, with true last observations."""
+    for step in range(count):
+        moments = [step + 1000 * env for env in range(n_envs)]
+        before, after = (np.stack([images(moment + later) for moment in moments]) for later in (0, 1))
+        done = np.array([(step + env) % episode == episode - 1 for env in range(n_envs)])
+        after[done] = 255 - after[done]
+        action, reward = np.full((n_envs, 1), step % 3), np.full(n_envs, step, np.float32)
+        yield before, after, action, reward, done, [{"TimeLimit.truncated": bool(one)} for one in done]
+
+
+def same(buffer, plain, seeds=range(3), size=16):
+    for seed in seeds:
+        batches = []
+        for one in (buffer, plain):
+            np.random.seed(seed)
+            batches.append(one.sample(size))
+        for ours, theirs in zip(*batches):
+            if isinstance(theirs, dict):
+                assert all(th.equal(ours[key], theirs[key]) for key in theirs)
+            elif theirs is not None:
+                assert ours.dtype == theirs.dtype
+                assert th.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("n_envs", [1, 3])
+@pytest.mark.parametrize("images", STORED)
+def test_every_batch_is_that_of_stable_baselines3_before_and_after_the_choice(images, n_envs):
+    size = 50 * n_envs  # there are 90 steps: the oldest are overwritten
+    buffer, plain = (kind(size, SPACE, ACTIONS, "cpu", n_envs) for kind in (CompressedReplayBuffer, ReplayBuffer))
+    for number, step in enumerate(steps_of(images, n_envs)):
+        buffer.add(*step)
+        plain.add(*step)
+        if number % 7 == 0:
+            same(buffer, plain, seeds=[number])
+    same(buffer, plain)
+    assert STORED[images] in buffer.memory_report().keys[0].codec
+
+
+@pytest.mark.parametrize("images", STORED)
+def test_the_choice_is_the_smaller_one_or_nearly(images):
+    """Held against both layouts, asked for by name. Cells may be half as large again, being read faster."""
+    sizes = {}
+    for layout in ("auto", "frames", "cells"):
+        buffer = CompressedReplayBuffer(700, SPACE, ACTIONS, "cpu", layout=layout)
+        # So many that those which wait to be compressed do not count.
+        for step in steps_of(images, 1, episode=10**6, count=700):
+            buffer.add(*step)
+        sizes[layout] = buffer.memory_report().live_nbytes
+    assert sizes["auto"] <= 1.6 * min(sizes["frames"], sizes["cells"])
+
+
+@pytest.mark.parametrize("wish", [{"layout": "frames"}, {"prefer": "memory"}, {"compression_method": "gzip/1"}])
+def test_who_asks_for_frames_gets_frames(wish):
+    buffer = CompressedReplayBuffer(STEPS, SPACE, ACTIONS, "cpu", **wish)
+    for step in steps_of(walking, 1):
+        buffer.add(*step)
+    assert buffer.memory_report().keys[0].codec.startswith("frames (")
+
+
+@pytest.mark.parametrize("heap", [{"heap": "ring", "heap_kwargs": {"capacity": 1 << 22}}, {"heap": "mmap"}])
+def test_a_heap_with_a_limit_gets_frames(heap):
+    buffer = CompressedReplayBuffer(STEPS, SPACE, ACTIONS, "cpu", **heap)
+    for step in steps_of(walking, 1):
+        buffer.add(*step)
+    assert buffer.memory_report().keys[0].codec.startswith("frames (")
+
+
+def test_stacked_images_are_frames_whatever_changes():
+    space = spaces.Box(0, 255, (12, 72, 80), np.uint8)
+    buffer = CompressedReplayBuffer(STEPS, space, ACTIONS, "cpu")
+    images = [np.concatenate([noise(number + back) for back in range(4)])[np.newaxis] for number in range(40)]
+    for before, after in pairwise(images):
+        buffer.add(before, after, np.zeros((1, 1), np.int64), np.zeros(1), np.zeros(1), [{}])
+    assert buffer.memory_report().keys[0].codec.startswith("frames (4 x ")
+
+
+@pytest.mark.parametrize("images", [walking, noise])
+@pytest.mark.parametrize("after", [5, 60], ids=["before the choice", "after it"])
+@pytest.mark.parametrize("way", ["pickle", "deepcopy", "checkpoint"])
+def test_a_copy_goes_on_like_the_original(images, after, way, tmp_path, no_waiting):
+    plain = ReplayBuffer(50, SPACE, ACTIONS, "cpu")
+    buffer = CompressedReplayBuffer(50, SPACE, ACTIONS, "cpu")
+    for number, step in enumerate(steps_of(images, 1)):
+        if number == after:
+            if way == "checkpoint":
+                buffer.save(tmp_path / "buffer")
+                buffer = CompressedReplayBuffer.load(tmp_path / "buffer", "cpu", verify=True)
+            else:
+                buffer = pickle.loads(pickle.dumps(buffer)) if way == "pickle" else copy.deepcopy(buffer)
+            same(buffer, plain)
+        buffer.add(*step)
+        plain.add(*step)
+    same(buffer, plain)
+    assert STORED[images] in buffer.memory_report().keys[0].codec
+
+
+def test_a_reset_keeps_the_choice_and_forgets_the_rest():
+    buffer, plain = (kind(50, SPACE, ACTIONS, "cpu") for kind in (CompressedReplayBuffer, ReplayBuffer))
+    for _ in range(2):
+        for one in (buffer, plain):
+            one.reset()
+            for step in steps_of(walking, 1):
+                one.add(*step)
+        same(buffer, plain)
+
+
+def test_batches_are_read_ahead_after_the_choice():
+    buffers = [CompressedReplayBuffer(STEPS, SPACE, ACTIONS, "cpu", prefetch=ahead) for ahead in (False, True)]
+    for step in steps_of(walking, 1):
+        for buffer in buffers:
+            buffer.add(*step)
+    for buffer in buffers:
+        np.random.seed(1)
+        buffer.seen = [buffer.sample(8).observations.clone() for _ in range(3)]
+    assert all(th.equal(one, other) for one, other in zip(buffers[0].seen, buffers[1].seen))
+
+
+def test_each_key_is_judged_by_itself():
+    space = spaces.Dict({"view": SPACE, "map": SPACE})
+    buffer, plain = (kind(60, space, ACTIONS, "cpu") for kind in (CompressedDictReplayBuffer, DictReplayBuffer))
+    for views, maps in zip(steps_of(walking, 1), steps_of(sprites, 1)):
+        before, after = ({"view": view, "map": chart} for view, chart in zip(views[:2], maps[:2]))
+        for one in (buffer, plain):
+            one.add(before, after, *views[2:])
+    same(buffer, plain)
+    codecs = {key.key: key.codec for key in buffer.memory_report().keys}
+    assert STORED[walking] in codecs["view"]
+    assert STORED[sprites] in codecs["map"]
+
+
+@pytest.mark.parametrize("images", STORED)
+def test_rollouts_choose_too(images):
+    buffer, plain = (kind(STEPS, SPACE, ACTIONS, "cpu", n_envs=2) for kind in (CompressedRolloutBuffer, RolloutBuffer))
+    zeros = th.zeros(2)
+    for _ in range(2):
+        for one in (buffer, plain):
+            one.reset()
+            for before, _, action, reward, done, _ in steps_of(images, 2):
+                one.add(before, action, reward, done, zeros, zeros)
+            one.compute_returns_and_advantage(zeros, np.zeros(2))
+        batches = []
+        for one in (buffer, plain):
+            np.random.seed(0)
+            batches.append(list(one.get(32)))
+        for ours, theirs in zip(*batches):
+            assert th.equal(ours.observations, theirs.observations)
+            assert th.equal(ours.returns, theirs.returns)
+    assert STORED[images] in buffer.memory_report().keys[0].codec

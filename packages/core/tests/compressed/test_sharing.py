@@ -1,0 +1,68 @@
+"""What actors put into their rings is in the buffer, as if it had been added there."""
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
+
+from sb3_extra_buffers.compressed import CompressedDictReplayBuffer, CompressedReplayBuffer
+from sb3_extra_buffers.errors import ParameterError
+from sb3_extra_buffers.sharing import Feeder, Ring, transition_record
+
+SCREEN = spaces.Box(0, 255, (2, 30, 30), np.uint8)
+DICT = spaces.Dict(image=SCREEN, speed=spaces.Box(-1, 1, (3,), np.float32), gear=spaces.Discrete(6))
+CASES = [
+    (SCREEN, spaces.Discrete(4), ReplayBuffer, CompressedReplayBuffer),
+    (SCREEN, spaces.Box(-1, 1, (2,), np.float32), ReplayBuffer, CompressedReplayBuffer),
+    (DICT, spaces.MultiDiscrete([3, 4]), DictReplayBuffer, CompressedDictReplayBuffer),
+]
+
+
+@pytest.mark.parametrize(("space", "actions", "plain", "compressed"), CASES)
+def test_rows_are_those_of_a_buffer_that_was_added_to(tmp_path, same_samples, space, actions, plain, compressed):
+    for part in (space, actions):
+        part.seed(0)
+    rng, actors, steps = np.random.default_rng(0), 3, 17
+    theirs, ours = (kind(30, space, actions, "cpu", actors) for kind in (plain, compressed))
+    rings = [Ring.create(tmp_path / str(n), transition_record(space, actions), 8) for n in range(actors)]
+    feeder, fed = Feeder(ours, rings), 0
+    for _ in range(steps):
+        parts = []
+        for ring in rings:
+            found = np.zeros((), ring.record)
+            for name in ("obs", "next_obs"):
+                value = space.sample()
+                for key, part in value.items() if isinstance(value, dict) else [(None, value)]:
+                    found[name if key is None else f"{name}.{key}"] = part
+            found["action"], found["reward"] = actions.sample(), rng.normal()
+            found["done"] = rng.random() < 0.4
+            found["timeout"] = found["done"] and rng.random() < 0.5
+            parts.append(found)
+            ring.put(found)
+            fed += feeder.feed(limit=2)  # whatever is complete, and not more
+        rows = np.stack(parts)
+        obs, following = (
+            {key: rows[f"{name}.{key}"] for key in space.spaces} if isinstance(space, spaces.Dict) else rows[name]
+            for name in ("obs", "next_obs")
+        )
+        infos = [{"TimeLimit.truncated": bool(late)} for late in rows["timeout"]]
+        theirs.add(obs, following, rows["action"], rows["reward"], rows["done"], infos)
+    assert fed == steps
+    assert theirs.full
+    same_samples(ours, theirs, 64)
+    assert not feeder.is_ended
+    rings[1].end()
+    assert feeder.is_ended
+    assert feeder.feed() == 0
+
+
+def test_a_ring_for_each_environment_is_asked_for(tmp_path):
+    buffer = CompressedReplayBuffer(10, SCREEN, spaces.Discrete(2), "cpu", 2)
+    ring = Ring.create(tmp_path / "ring", transition_record(SCREEN, spaces.Discrete(2)), 2)
+    with pytest.raises(ParameterError, match="for 2 environments"):
+        Feeder(buffer, [ring])
+
+
+def test_a_space_without_a_shape_is_refused():
+    with pytest.raises(ParameterError, match="a shape and a dtype"):
+        transition_record(spaces.Text(5), spaces.Discrete(2))
