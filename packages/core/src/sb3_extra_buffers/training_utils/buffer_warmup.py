@@ -1,0 +1,75 @@
+"""Fill a replay buffer before training, with the experience of a model that can already play."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stable_baselines3.common.type_aliases import PolicyPredictor
+from stable_baselines3.common.vec_env import VecEnv
+
+from sb3_extra_buffers.errors import ParameterError
+from sb3_extra_buffers.training_utils.eval_model import eval_model
+from sb3_extra_buffers.training_utils.kinds import as_list
+
+#: How much of a buffer is filled if only the length of an episode is known.
+_FILLED = 0.9
+
+
+def warm_up(
+    buffer: Any,
+    n_envs: int,
+    warmup_env: VecEnv,
+    warmup_model: PolicyPredictor,
+    warmup_episodes: int | None = None,
+    mean_ep_len: float | None = None,
+    *,
+    deterministic: bool = True,
+    progress: bool = True,
+) -> tuple[list[float], list[float]]:
+    """
+    Play episodes and store them; see :func:`~sb3_extra_buffers.training_utils.eval_model.eval_model` for how.
+
+    The environments stay open.
+
+    :param buffer: a replay buffer, or several of the same size
+    :param n_envs: the number of environments that the buffer is for
+    :param warmup_env: where to play: ``n_envs`` environments, or a multiple
+    :param warmup_model: who plays
+    :param warmup_episodes: how many episodes; if left out, as many as fill nine tenths of the buffer
+    :param mean_ep_len: the mean length of an episode; needed if ``warmup_episodes`` is left out
+    :param deterministic: whether the model takes the best action, or draws one
+    :param progress: whether to show a bar, if rich or tqdm is installed
+    :return: the returns of the episodes, and the seconds that each buffer has spent in ``add``
+    """
+    buffers = as_list(buffer)
+    if not buffers:
+        raise ParameterError("warm_up", "buffer", buffer, "it must be a replay buffer, or several of them")
+    if n_envs < 1 or warmup_env.num_envs % n_envs:
+        allowed = f"the number of environments of warmup_env, {warmup_env.num_envs}, must be a multiple of it"
+        raise ParameterError("warm_up", "n_envs", n_envs, allowed)
+    for one in buffers:
+        if one.n_envs != n_envs:
+            raise ParameterError("warm_up", "n_envs", n_envs, f"{type(one).__name__} was made for {one.n_envs}")
+    if warmup_episodes is None:
+        warmup_episodes = _episodes(buffers[0].buffer_size * n_envs, mean_ep_len)
+    if warmup_episodes < warmup_env.num_envs:
+        allowed = f"each of {warmup_env.num_envs} environments must play at least one"
+        hint = "Use fewer environments, or more episodes."
+        raise ParameterError("warm_up", "warmup_episodes", warmup_episodes, allowed, hint)
+    return eval_model(
+        warmup_episodes,
+        warmup_env,
+        warmup_model,
+        close_env=False,
+        buffer=buffers,
+        deterministic=deterministic,
+        progress=progress,
+    )
+
+
+def _episodes(transitions: int, mean_ep_len: float | None) -> int:
+    if mean_ep_len is None:
+        raise ParameterError("warm_up", "mean_ep_len", None, "it or warmup_episodes must be given")
+    if not mean_ep_len > 0:
+        raise ParameterError("warm_up", "mean_ep_len", mean_ep_len, "it must be more than 0")
+    return round(transitions * _FILLED / mean_ep_len)

@@ -1,0 +1,1 @@
+"""Wrappers that record while an agent plays. Import them from ``sb3_extra_buffers.recording``."""

@@ -1,0 +1,89 @@
+"""A dataset from which every value comes back."""
+
+import datasets
+import numpy as np
+import pytest
+
+from sb3_extra_buffers.errors import BufferStateError, FileWriteError
+from sb3_extra_buffers.recording import FramelessRecordBuffer, RecordBuffer
+
+
+@pytest.fixture
+def small_batches(monkeypatch):
+    monkeypatch.setattr("sb3_extra_buffers.recording.exports.batches._BATCH_VALUES", 4 * 20 * 24 * 3)
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_images_come_back(tmp_path, play, record, small_batches, channels):
+    buffer = record(RecordBuffer((20, 24), channels, 17), play(23, shape=(20, 24, channels)))
+    returned = buffer.to_dataset(tmp_path / "a")
+    for found in (returned, datasets.load_from_disk(str(tmp_path / "a"))):
+        assert found.features["frame"] == datasets.Image()
+        frames = np.stack([np.asarray(row["frame"]).reshape(20, 24, channels) for row in found])
+        assert (frames == buffer[:].frames).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint16, np.int8, np.uint8])
+def test_what_is_no_image_comes_back_as_arrays(tmp_path, small_batches, dtype):
+    random = np.random.default_rng(0)
+    buffer = RecordBuffer((6, 7), 5, 9, [dtype, np.float32])
+    for number in range(9):
+        buffer.add((random.normal(size=(6, 7, 5)) * 50).astype(dtype), 0, number)
+    found = buffer.to_dataset(tmp_path / "a")
+    assert found.features["frame"] == datasets.Array3D((6, 7, 5), np.dtype(dtype).name)
+    frames = np.array(found.data["frame"].to_pylist(), dtype)  # as they are stored
+    assert frames.tobytes() == buffer[:].frames.tobytes()
+
+
+def test_columns_are_those_of_parquet(tmp_path, play, record, small_batches):
+    steps = play(
+        23,
+        action=lambda random: random.normal(size=2),
+        features=lambda random: [int(random.integers(9)), float(np.float32(random.normal()))],
+    )
+    buffer = record(RecordBuffer((20, 24), 3, 17, [np.uint8, np.float32, np.uint8, np.float32]), steps)
+    found = buffer.to_dataset(tmp_path / "a", steps=range(3, 15))
+    clip = buffer[3:15]
+    assert found.column_names == ["episode", "step", "action", "reward", "done", "feature_0", "feature_1", "frame"]
+    assert found["action"][:] == clip.actions.tolist()
+    assert found["reward"][:] == clip.rewards.tolist()
+    assert found["done"][:] == clip.dones.tolist()
+    assert found["feature_1"][:] == clip.features["1"].tolist()
+    assert str(found.features["reward"]) == "Value('float32')"
+
+
+def test_without_frames_there_is_no_such_column(tmp_path, play, record):
+    found = record(FramelessRecordBuffer(size=9), play(9)).to_dataset(tmp_path / "a")
+    assert found.column_names == ["episode", "step", "action", "reward", "done"]
+    assert len(found) == 9
+
+
+def test_the_folder_may_be_relative(tmp_path, play, record, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert len(record(RecordBuffer((20, 24), 3, 9), play(9)).to_dataset("a")) == 9
+
+
+def test_only_the_dataset_is_left(tmp_path, play, record):
+    record(RecordBuffer((20, 24), 3, 9), play(9)).to_dataset(tmp_path / "a")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    expected = ["data-00000-of-00001.arrow", "dataset_info.json", "state.json"]
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == expected
+
+
+def test_bars_of_the_library_are_as_they_were(tmp_path, play, record, capsys):
+    assert not datasets.are_progress_bars_disabled()
+    record(RecordBuffer((20, 24), 3, 9), play(9)).to_dataset(tmp_path / "a")
+    assert not datasets.are_progress_bars_disabled()
+    assert capsys.readouterr().err == ""
+
+
+def test_bad_input_leaves_nothing(tmp_path, play, record):
+    with pytest.raises(BufferStateError, match="nothing was recorded"):
+        RecordBuffer(size=3).to_dataset(tmp_path / "a")
+    buffer = record(RecordBuffer((20, 24), 3, 9), play(9))
+    with pytest.raises(FileWriteError, match="there is no folder"):
+        buffer.to_dataset(tmp_path / "missing" / "a")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "a").mkdir()
+    with pytest.raises(FileWriteError, match="it is there already"):
+        buffer.to_dataset(tmp_path / "a")

@@ -1,0 +1,180 @@
+"""Files that are closed, damaged, foreign, or not there."""
+
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+from sb3_extra_buffers import files
+from sb3_extra_buffers.errors import (
+    BufferStateError,
+    FileContentError,
+    FileDamagedError,
+    FileMissingError,
+    FileWriteError,
+    ForeignFileError,
+    UnknownPluginError,
+)
+from sb3_extra_buffers.recording import FramelessRecordBuffer, RecordBuffer, load
+from sb3_extra_buffers.recording.saving import KIND
+
+
+@pytest.fixture
+def path(play, record, tmp_path):
+    record(RecordBuffer((20, 24), 3, 15), play(20)).save(tmp_path / "recording", "gzip")
+    return tmp_path / "recording"
+
+
+def test_a_recording_whose_file_was_closed_says_so(path):
+    with load(path) as saved:
+        clip = saved[:]
+    for act in (
+        lambda: saved[0],
+        lambda: saved[:],
+        lambda: saved.read(0, 1),
+        lambda: list(saved),
+        lambda: saved.episodes,
+        lambda: saved.statistics(),
+        lambda: saved.memory,
+        lambda: saved.nbytes,
+        lambda: saved.verify(),
+        lambda: saved.save(path),
+    ):
+        with pytest.raises(BufferStateError, match=r"its file was closed\. Open it again: load"):
+            act()
+    assert "closed" in repr(saved)
+    assert len(clip) == len(load(path)) == 15  # what was read stays, and so does the file
+
+
+def test_a_damaged_file_is_named_before_wrong_frames_are_handed_out(path):
+    content = bytearray(path.read_bytes())
+    saved = load(path)
+    payloads = saved._file["frames.payloads"].tobytes()
+    at = content.index(payloads) + len(payloads) // 2
+    content[at] ^= 1
+    path.write_bytes(content)
+    damaged = load(path)
+    with pytest.raises(FileDamagedError, match="the frames of block 0"):
+        _ = damaged[3]
+    assert len(damaged.without_frames()) == 15
+    with pytest.raises(FileDamagedError, match=r"frames\.payloads"):
+        load(path, verify=True)
+
+
+def test_a_file_that_was_cut_is_refused(path):
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(FileDamagedError):
+        load(path)
+
+
+def test_files_of_others_are_refused(tmp_path, path):
+    (tmp_path / "text").write_text("a recording?")
+    with pytest.raises(ForeignFileError, match="not a file of sb3-extra-buffers"):
+        load(tmp_path / "text")
+    files.write(tmp_path / "other", {"a": np.arange(3)}, {}, "buffer")
+    with pytest.raises(FileContentError, match="'recording' was asked for"):
+        load(tmp_path / "other")
+    for metadata in ({"recording_version": 2}, {}, []):
+        files.write(tmp_path / "newer", {"a": np.arange(3)}, metadata, KIND)
+        with pytest.raises(FileContentError, match=r"version 1 of a recording was asked for.*--upgrade"):
+            load(tmp_path / "newer")
+    with pytest.raises(FileMissingError, match="nothing does not exist"):
+        load(tmp_path / "nothing")
+
+
+def test_a_codec_that_is_not_installed_is_named_when_the_file_is_opened(path, tmp_path):
+    with files.open_arrays(path) as file:
+        metadata = {**file.metadata, "frames": {**file.metadata["frames"], "codec": {"name": "brotli", "params": {}}}}
+        files.write(tmp_path / "other", dict(file), metadata, KIND)
+    with pytest.raises(UnknownPluginError, match="brotli"):
+        load(tmp_path / "other")
+
+
+def test_a_recording_without_frames_is_no_record_buffer(play, record, tmp_path):
+    record(FramelessRecordBuffer(size=15), play(20)).save(tmp_path / "recording")
+    with pytest.raises(FileContentError, match=r"a recording with frames.*FramelessRecordBuffer\.load"):
+        RecordBuffer.load(tmp_path / "recording")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="folders are opened otherwise")
+def test_what_cannot_be_written_leaves_what_was_there(path, play, record, tmp_path):
+    before = path.read_bytes()
+    buffer = record(RecordBuffer((20, 24), 3, 15), play(5))
+    with pytest.raises(FileWriteError, match="Make the folder first"):
+        buffer.save(tmp_path / "no folder" / "recording")
+    with pytest.raises(FileWriteError):
+        buffer.save(tmp_path)
+    with pytest.raises(UnknownPluginError):
+        buffer.save(path, "brotli")
+    assert path.read_bytes() == before
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["recording"]
+    assert len(buffer) == 5
+
+
+def test_errors_travel_to_other_processes(path):
+    saved = load(path)
+    saved.close()
+    with pytest.raises(BufferStateError) as caught:
+        _ = saved[0]
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+LIES = {
+    "steps": -1,
+    "max_size": 0,
+    "begins_whole": "yes",
+    "recorded_by": None,
+    "frames": [],
+    "frames.shape": [1 << 20, 1 << 20, 3],
+    "frames.shape of none": [0, 24, 3],
+    "frames.dtype": "object",
+    "frames.dtype of none": "nonsense",
+    "frames.per_block": 1 << 60,
+    "frames.per_block of none": 0,
+    "frames.codec": "gzip",
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_file_that_lies_is_refused_when_it_is_opened(path, tmp_path, lie):
+    with files.open_arrays(path) as file:
+        said, name = dict(file.metadata), lie.split(" ")[0]
+        if name.startswith("frames."):
+            said["frames"] = {**said["frames"], name.removeprefix("frames."): LIES[lie]}
+        else:
+            said[name] = LIES[lie]
+        files.write(tmp_path / "other", dict(file), said, KIND)
+    with pytest.raises(FileDamagedError, match=r"not written by save"):
+        load(tmp_path / "other")
+
+
+def test_a_file_that_says_less_than_it_must_is_refused_when_it_is_opened(path, tmp_path):
+    with files.open_arrays(path) as file:
+        for name in sorted(file.metadata.keys() - {"recording_version"}):
+            said = {key: value for key, value in file.metadata.items() if key != name}
+            files.write(tmp_path / "other", dict(file), said, KIND)
+            with pytest.raises(FileDamagedError, match=r"not written by save"):
+                load(tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("rewards", np.float32(1)),
+        ("actions", np.arange(3)),
+        ("dones", np.zeros(15, np.uint8)),
+        ("features.1", np.arange(15)),
+        ("frames.ends", np.array([-1], np.int64)),
+        ("frames.ends", np.array([1 << 60], np.int64)),
+        ("frames.ends", np.array([], np.int64)),
+        ("frames.checksums", np.zeros(1, np.int64)),
+        ("frames.prepared", np.zeros(2, np.uint8)),
+        ("frames.payloads", np.zeros((2, 2), np.uint8)),
+    ],
+)
+def test_arrays_that_do_not_belong_together_are_refused_when_the_file_is_opened(path, tmp_path, name, value):
+    with files.open_arrays(path) as file:
+        files.write(tmp_path / "other", {**file, name: value}, file.metadata, KIND)
+    with pytest.raises(FileDamagedError, match=r"not written by save"):
+        load(tmp_path / "other")
