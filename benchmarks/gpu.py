@@ -1,0 +1,129 @@
+"""How fast and how small are buffers on a device, on real frames? See ``python -m benchmarks.gpu --help``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import stable_baselines3
+import torch
+
+from benchmarks.atari import stacked_frames
+from benchmarks.buffer_measure import Settings, Timings
+from benchmarks.console import counted, progress_bar, table_console
+from benchmarks.gpu_building import CONTENDERS
+from benchmarks.gpu_measure import ENVIRONMENTS, measure_on_device
+from benchmarks.gpu_memory import Memory
+from benchmarks.gpu_plot import draw_device
+from benchmarks.gpu_tables import goals, gpu_table
+from benchmarks.machine import machine_info
+from benchmarks.options import add_json_option, positive
+from examples.plotting import check_plot_option
+from sb3_extra_buffers.errors import ExtraBuffersError
+from sb3_extra_buffers.gpu_buffers.devices import as_device
+
+#: Fewer would repeat themselves within one batch.
+_FEWEST_FRAMES = 256
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Play, measure, print a table and the goals, and draw or write the figures if asked to."""
+    options = _options(arguments)
+    # Tensors are made by one memcpy each; a second thread of torch would only add its noise.
+    torch.set_num_threads(1)
+    quick = options.quick
+    transitions = options.transitions or (2_000 if quick else 20_000)
+    settings = Settings(transitions, options.rounds or (15 if quick else 200), options.threads)
+    try:
+        device = as_device(options.device)
+        timings, memory = _measured(options, settings, device)
+    except ExtraBuffersError as error:
+        sys.exit(f"error: {error}")
+    console = table_console()
+    title = f"{options.game} on {device}, {transitions:,} transitions of 4 x 84 x 84 bytes"
+    console.print(gpu_table(title, timings, memory))
+    if not quick:  # in a small buffer the staging area counts as much as the payloads, and few rounds prove nothing
+        for line in goals(timings, memory):
+            console.print(line, highlight=False)
+    if options.plot is not None:
+        draw_device(timings, memory, title, options.plot)
+    if options.json is not None:
+        content = {
+            "machine": machine_info(),
+            "settings": {
+                "game": options.game,
+                "device": str(device),
+                "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else str(device),
+                "transitions": transitions,
+                "rounds": settings.rounds,
+                "decoding_threads": settings.threads,
+                "torch_threads": torch.get_num_threads(),
+                "torch": torch.__version__,
+                "stable_baselines3": stable_baselines3.__version__,
+            },
+            "figures": [_figures(name, timings, memory.get(name)) for name in timings.ratios],
+        }
+        options.json.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _measured(
+    options: argparse.Namespace, settings: Settings, device: torch.device
+) -> tuple[Timings, dict[str, Memory]]:
+    with progress_bar() as progress:
+        frames = options.frames or max(settings.transitions, _FEWEST_FRAMES)
+        with counted(progress, f"Playing {options.game}", frames) as report:
+            played = stacked_frames(options.game, frames, progress=report)
+        observations = np.ascontiguousarray(played.transpose(0, 3, 1, 2))
+        task = progress.add_task("Measuring", total=len(ENVIRONMENTS) * (len(options.codecs) + 2) + 2)
+        return measure_on_device(
+            observations,
+            options.codecs,
+            settings,
+            device,
+            lambda text: progress.update(task, description=text, advance=1, refresh=True),
+        )
+
+
+def _figures(name: str, timings: Timings, memory: Memory | None) -> dict[str, Any]:
+    return {
+        "codec": name,
+        "times_smaller": timings.ratios[name],
+        "memory": None if memory is None else memory.as_json(),
+        "seconds": {operation: by_codec[name] for operation, by_codec in timings.seconds.items()},
+        "to_sb3": {operation: timings.to_sb3(operation, name) for operation in timings.seconds},
+    }
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu",
+        description="Measure replay buffers on a torch device beside Stable-Baselines3's, on Atari frames.",
+        epilog="example: python -m benchmarks.gpu --device cuda --plot gpu.svg --json gpu.json",
+    )
+    parser.add_argument("--device", default="auto", help="cpu, cuda, mps, … (default: auto, cuda if there is one)")
+    parser.add_argument("--game", default="MsPacman", help="name of an ALE game (default: %(default)s)")
+    codecs = f"and «frames» (default: {' '.join(CONTENDERS)})"
+    parser.add_argument("--codecs", nargs="+", metavar="CODEC", default=list(CONTENDERS), help=codecs)
+    parser.add_argument("--transitions", type=positive, help="in each buffer (default: 20000)")
+    parser.add_argument("--frames", type=positive, help="frames to play (default: as many as transitions)")
+    parser.add_argument("--rounds", type=positive, help="how often each operation is timed (default: 200)")
+    # A second thread would measure what else the machine does: whoever waits for both waits for the slower one.
+    parser.add_argument("--threads", type=positive, default=1, help="threads of the host that decode (default: 1)")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures as .svg or .png")
+    parser.add_argument("--quick", action="store_true", help="half a minute: small buffers, few rounds, no verdict")
+    add_json_option(parser)
+    options = parser.parse_args(arguments)
+    if options.frames is not None and options.frames < _FEWEST_FRAMES:
+        parser.error(f"--frames {options.frames}: it must be at least {_FEWEST_FRAMES}")
+    if options.plot is not None:
+        check_plot_option(parser, options.plot)
+    return options
+
+
+if __name__ == "__main__":
+    main()

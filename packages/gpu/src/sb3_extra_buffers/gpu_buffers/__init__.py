@@ -1,0 +1,53 @@
+"""Buffers for Stable-Baselines3 whose observations live on a torch device, compressed."""
+
+from sb3_extra_buffers.gpu_buffers.base import BaseGpuBuffer
+from sb3_extra_buffers.gpu_buffers.callables import GpuCompressionMethod, GpuCompressionMethods
+from sb3_extra_buffers.gpu_buffers.dict_replay_buffer import GpuDictReplayBuffer
+from sb3_extra_buffers.gpu_buffers.dict_rollout_buffer import GpuDictRolloutBuffer
+from sb3_extra_buffers.gpu_buffers.memory import SharedRawHeap
+from sb3_extra_buffers.gpu_buffers.metadata import SlotMetadata, arr_config_length
+from sb3_extra_buffers.gpu_buffers.observation_stores import (
+    DenseObservationStore,
+    RawObservationStore,
+    create_observation_store,
+)
+from sb3_extra_buffers.gpu_buffers.raw_buffer import RawBuffer, read_at, write_at
+from sb3_extra_buffers.gpu_buffers.replay_buffer import GpuReplayBuffer
+from sb3_extra_buffers.gpu_buffers.rollout_buffer import GpuRolloutBuffer
+from sb3_extra_buffers.gpu_buffers.utils import (
+    estimate_max_slot_bytes,
+    estimate_total_heap_bytes,
+    find_gpu_buffer_dtypes,
+    find_smallest_dtype,
+    has_zstd,
+    numpy_dtype_to_torch,
+    torch_dtype_element_size,
+    torch_dtype_to_numpy,
+)
+
+__all__ = [
+    "BaseGpuBuffer",
+    "DenseObservationStore",
+    "GpuCompressionMethod",
+    "GpuCompressionMethods",
+    "GpuDictReplayBuffer",
+    "GpuDictRolloutBuffer",
+    "GpuReplayBuffer",
+    "GpuRolloutBuffer",
+    "RawBuffer",
+    "RawObservationStore",
+    "SharedRawHeap",
+    "SlotMetadata",
+    "arr_config_length",
+    "create_observation_store",
+    "estimate_max_slot_bytes",
+    "estimate_total_heap_bytes",
+    "find_gpu_buffer_dtypes",
+    "find_smallest_dtype",
+    "has_zstd",
+    "numpy_dtype_to_torch",
+    "read_at",
+    "torch_dtype_element_size",
+    "torch_dtype_to_numpy",
+    "write_at",
+]

@@ -1,0 +1,1 @@
+"""Chunks of the frame store into the frames that a batch needs."""

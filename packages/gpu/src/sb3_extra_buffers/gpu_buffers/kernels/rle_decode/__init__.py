@@ -1,0 +1,1 @@
+"""Run-length payloads into the rows of a batch."""

@@ -1,0 +1,1 @@
+"""Rows on the device into run-length payloads."""

@@ -1,0 +1,7 @@
+"""Where payloads live on a device: blocks of tensors, and the heaps that fill them."""
+
+from sb3_extra_buffers.gpu_buffers.memory.growing import GrowingDeviceHeap
+from sb3_extra_buffers.gpu_buffers.memory.payloads import DevicePayloads
+from sb3_extra_buffers.gpu_buffers.memory.ring import SharedRawHeap
+
+__all__ = ["DevicePayloads", "GrowingDeviceHeap", "SharedRawHeap"]

@@ -1,0 +1,48 @@
+"""``device``: memory on a device that grows with what is stored."""
+
+from __future__ import annotations
+
+import torch as th
+
+from sb3_extra_buffers.gpu_buffers.memory.blocks import TensorBlock
+from sb3_extra_buffers.gpu_buffers.memory.payloads import DevicePayloads
+from sb3_extra_buffers.heaps import HeapPlugin, hookimpl
+from sb3_extra_buffers.heaps.memory import MemoryHeap, place_of
+from sb3_extra_buffers.views import Bytes
+
+
+class GrowingDeviceHeap(DevicePayloads, MemoryHeap):
+    """Payloads in segments on a device. What is replaced in the order in which it was written leaves whole segments.
+
+    :param cells: how many cells there are
+    :param device: where payloads live
+    """
+
+    label = "device"
+
+    def __init__(self, cells: int, device: th.device | str = "auto") -> None:
+        super().__init__(cells, device)
+
+    def _allocate(self, nbytes: int) -> TensorBlock:
+        return self._new_block(nbytes)
+
+    def _saved(self, content: Bytes) -> TensorBlock:
+        block = self._new_block(len(content))
+        block.write(0, memoryview(content))
+        return block
+
+    def _tensor(self, start: int, length: int) -> th.Tensor:
+        number, offset = place_of(start)
+        block = self._segments[number].block
+        assert isinstance(block, TensorBlock)
+        return block.tensor[offset : offset + length]
+
+
+@hookimpl
+def sb3_extra_buffers_heap() -> HeapPlugin:
+    return HeapPlugin(
+        protocol=1,
+        factory=GrowingDeviceHeap,
+        summary="Memory of a torch device that grows with what is stored",
+        parameters={"device": "auto"},
+    )

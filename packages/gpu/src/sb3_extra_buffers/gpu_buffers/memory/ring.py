@@ -1,0 +1,158 @@
+"""``device-ring``: a fixed number of bytes on a device, first in, first out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch as th
+
+from sb3_extra_buffers.errors import HeapFullError, ParameterError
+from sb3_extra_buffers.gpu_buffers.devices import ALIGNMENT
+from sb3_extra_buffers.gpu_buffers.memory.blocks import TensorBlock
+from sb3_extra_buffers.gpu_buffers.memory.payloads import DevicePayloads
+from sb3_extra_buffers.gpu_buffers.raw_buffer import RawBuffer
+from sb3_extra_buffers.heaps import HeapPlugin, hookimpl
+from sb3_extra_buffers.heaps.ring import RingHeap
+from sb3_extra_buffers.heaps.saved_bytes import SavedBytes
+from sb3_extra_buffers.registry import Scalar
+from sb3_extra_buffers.views import Indices
+
+EVICT, RAISE = "evict", "raise"
+
+
+class SharedRawHeap(DevicePayloads, RingHeap):
+    """
+    A byte ring on a device. What is written goes to its end; in the order of a replay buffer nothing ever moves.
+
+    When it is full, the oldest rows are dropped, or the write is refused and nothing changes.
+
+    :param n_cells: how many cells there are
+    :param heap_bytes: the budget for payloads, each rounded up to a multiple of 16 bytes
+    :param device: where payloads live
+    :param on_full: ``"evict"`` drops the oldest rows and counts them, ``"raise"`` raises ``HeapFullError``
+    """
+
+    label = "device-ring"
+
+    def __init__(self, n_cells: int, heap_bytes: int, device: str | th.device = "cpu", *, on_full: str = EVICT) -> None:
+        if on_full not in (EVICT, RAISE):
+            raise ParameterError(f"heap {self.label!r}", "on_full", on_full, f"it must be {EVICT!r} or {RAISE!r}")
+        if isinstance(heap_bytes, bool) or not isinstance(heap_bytes, (int, np.integer)) or heap_bytes < ALIGNMENT:
+            allowed = f"it must be an integer, a number of bytes of at least {ALIGNMENT}"
+            raise ParameterError(f"heap {self.label!r}", "heap_bytes", heap_bytes, allowed)
+        self.on_full = on_full
+        super().__init__(n_cells, device, int(heap_bytes) // ALIGNMENT * ALIGNMENT)
+
+    @property
+    def refuses_when_full(self) -> bool:
+        """Whether nothing is ever dropped. Who collects payloads then keeps what found no room."""
+        return self.on_full == RAISE
+
+    @property
+    def buffer(self) -> RawBuffer:
+        """The bytes."""
+        return self._own_block.raw
+
+    @property
+    def start_idx(self) -> th.Tensor:
+        """Where in :attr:`buffer` the payload of each cell begins; 0 for a cell without one."""
+        return th.from_numpy(np.where(self._lengths, self._starts % self._capacity, 0))
+
+    @property
+    def lengths(self) -> th.Tensor:
+        """The size of each payload; 0 for a cell without one."""
+        return th.from_numpy(np.where(self._lengths, self._exact, 0).astype(np.int64))
+
+    @property
+    def data_end(self) -> int:
+        """How many bytes of the ring cannot be written without dropping something."""
+        return self._tail - self._queue.oldest(self._tail)
+
+    def compact(self) -> None:
+        """Pack all payloads into the first bytes, oldest first. Only orders that leave holes have any use for it."""
+        snapshot = self._snapshot()
+        self.clear()
+        self._resume(snapshot)
+        self._relocations += 1
+
+    def ensure_space(self, needed: int) -> None:
+        """Make sure that a payload fits without dropping another one, if need be by packing all of them.
+
+        :param needed: its size in bytes
+        :raise HeapFullError: if it does not fit
+        """
+        needed = -(-needed // ALIGNMENT) * ALIGNMENT
+        place = self._tail % self._capacity
+        # A payload is contiguous: what would cross the end begins at the beginning.
+        gap = self._capacity - place if place + needed > self._capacity else 0
+        if self.data_end + gap + needed <= self._capacity:
+            return
+        self.compact()
+        if self._live + needed > self._capacity:
+            hint = f"{self._live} bytes are in use. Give the heap a larger heap_bytes."
+            raise HeapFullError(self.label, needed, self._capacity, hint)
+
+    @property
+    def _own_block(self) -> TensorBlock:
+        assert isinstance(self._block, TensorBlock)
+        return self._block
+
+    def _allocate(self) -> TensorBlock:
+        return self._new_block(self._capacity)
+
+    def _keep(self, saved: SavedBytes, starts: Indices, lengths: Indices) -> None:
+        """Copy what was saved to where it was."""
+        if not len(starts):
+            return
+        saved.check(starts, lengths)
+        begin = int(starts.min())
+        for content in saved.cut(begin, saved.end):
+            while len(content):
+                place = begin % self._capacity
+                count = min(len(content), self._capacity - place)
+                self._write(place, memoryview(content[:count]))
+                begin, content = begin + count, content[count:]
+
+    def _tensor(self, start: int, length: int) -> th.Tensor:
+        place = start % self._capacity
+        return self._own_block.tensor[place : place + length]
+
+    def _check_room(self, cells: list[int], oldest: int) -> None:
+        """Refuse a row that would drop others, while nothing has changed."""
+        if not self.refuses_when_full or not self._queue.begins_before(oldest):
+            return
+        replaced, lost = set(cells), 0
+        overtaken, starts, _ = self._queue.before(oldest)
+        for cell, start in zip(overtaken.tolist(), starts.tolist()):
+            if self._start_of[cell] == start and cell not in replaced:
+                lost += self._length_of[cell]
+        if lost:
+            hint = f"{self._live} bytes are in use. Give it a larger heap_bytes, or use on_full='evict'."
+            # What stays, and what would come.
+            needed = self._live - sum(self._length_of[cell] for cell in cells) + oldest + self._capacity - self._tail
+            raise HeapFullError(self.label, max(needed, self._capacity + 1), self._capacity, hint)
+
+    def _plan(self, lengths: list[int], total: int) -> tuple[list[int], int]:
+        if total > self._capacity:
+            hint = "A step, or with frames a chunk of them, must fit as a whole: give a larger heap_bytes."
+            raise HeapFullError(self.label, total, self._capacity, hint)
+        return super()._plan(lengths, total)
+
+    def _parameters(self) -> dict[str, Scalar]:
+        return {"heap_bytes": self._capacity, "device": str(self.device), "on_full": self.on_full}
+
+
+def _create(cells: int, capacity: Any, device: str, on_full: str) -> SharedRawHeap:
+    return SharedRawHeap(cells, capacity, device, on_full=on_full)
+
+
+@hookimpl
+def sb3_extra_buffers_heap() -> HeapPlugin:
+    return HeapPlugin(
+        protocol=1,
+        factory=_create,
+        summary="A fixed number of bytes on a torch device; drops the oldest rows, or refuses",
+        required=("capacity",),
+        parameters={"device": "auto", "on_full": EVICT},
+    )

@@ -1,0 +1,147 @@
+"""``DeviceReader``: from stores on a device heap to tensors on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+import torch as th
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.codecs import Codec
+from sb3_extra_buffers.gpu_buffers import devices
+from sb3_extra_buffers.gpu_buffers.codecs import DeviceCodec, decoder_for
+from sb3_extra_buffers.gpu_buffers.codecs.creation import AUTO, HOST
+from sb3_extra_buffers.gpu_buffers.frames import DeviceFrames
+from sb3_extra_buffers.gpu_buffers.memory import DevicePayloads
+from sb3_extra_buffers.stores import FrameStore, LocatedStore, Origins, Plane, Store
+from sb3_extra_buffers.stores.origins import joined
+from sb3_extra_buffers.views import BatchMemory, Bytes, Indices
+
+#: A store, and cells of it.
+Wanted = tuple[Store, Indices]
+
+
+class DeviceReader:
+    """Reads cells of several stores into the rows of one tensor: in one launch where codecs have kernels, by way of the
+    host otherwise.
+
+    :param heap: where payloads are; ``None`` if there are none
+    :param device: where tensors shall be
+    :param decode_on: ``"auto"``, ``"device"`` or ``"host"``
+    """
+
+    def __init__(self, heap: DevicePayloads | None, device: th.device, decode_on: str) -> None:
+        self._heap = heap
+        self._device = device
+        self._decode_on = decode_on
+        self._batches = BatchMemory()
+        self._decoders: dict[Any, DeviceCodec | None] = {}
+        self._frames: DeviceFrames | None = None
+
+    @property
+    def device(self) -> th.device:
+        """Where tensors are: where payloads are."""
+        return self._device if self._heap is None else self._heap.device
+
+    def uploaded(self, array: NDArray[Any]) -> th.Tensor:
+        """An array on the device, without waiting until it is there."""
+        if self._heap is None:
+            return th.from_numpy(array).to(self.device)
+        return self._heap.uploaded(np.ascontiguousarray(array))
+
+    def move(self, device: th.device) -> None:
+        """Read on another device from now on; the heap is there already."""
+        self._device = device
+        self._decoders.clear()
+        self._frames = None
+
+    def read(self, wanted: Sequence[Wanted], *, as_float: bool = False) -> th.Tensor:
+        """All rows, one store after the other, as bytes.
+
+        :param wanted: which cells of which stores; their rows have the same size
+        :param as_float: that bytes may come as ``float32``, which costs nothing where a kernel writes them
+        """
+        frames = self._frames_on_device(wanted)
+        if frames is not None:
+            return frames
+        located = self._located(wanted)
+        if located is not None:
+            origins, decoder = located
+            return self._read_on_device(origins, decoder, wanted[0][0].row_nbytes, as_float)
+        return self._read_by_host(wanted)
+
+    def _frames_on_device(self, wanted: Sequence[Wanted]) -> th.Tensor | None:
+        """Observations that are stacks of frames, if the device can put them together."""
+        stays_on_host = self._decode_on == HOST or (self._decode_on == AUTO and devices.is_host(self.device))
+        if self._heap is None or stays_on_host:
+            return None
+        references, stores = [], []
+        for store, cells in wanted:
+            if not isinstance(store, Plane) or not isinstance(store.decided, FrameStore):
+                return None  # how frames are stacked is not known yet
+            stores.append(store.decided)
+            references.append(cells + store.number * store.cells)
+        if self._frames is None:
+            self._frames = DeviceFrames(self._heap)
+        return self._frames.read(stores[0], np.concatenate(references))
+
+    def _located(self, wanted: Sequence[Wanted]) -> tuple[Origins, DeviceCodec] | None:
+        """Where payloads are and who decodes them there, if somebody does."""
+        # Not by isinstance(): from Python 3.12 on, that does not see what a Settled store passes on.
+        if self._heap is None or not all(hasattr(store, "origins") for store, _ in wanted):
+            return None
+        origins = joined([cast("LocatedStore", store).origins(cells) for store, cells in wanted])
+        decoder = None if origins.codec is None else self.decoder(origins.codec)
+        return None if decoder is None else (origins, decoder)
+
+    def decoder(self, codec: Codec) -> DeviceCodec | None:
+        """Who decodes payloads of a codec on the device; ``None`` if the host does."""
+        key = codec.spec, codec.cell
+        if key not in self._decoders:
+            self._decoders[key] = decoder_for(codec, self.device, self._decode_on)
+        return self._decoders[key]
+
+    def _read_on_device(self, origins: Origins, decoder: DeviceCodec, row_nbytes: int, as_float: bool) -> th.Tensor:
+        heap = self._heap
+        assert heap is not None
+        present = np.flatnonzero(origins.cells >= 0)
+        starts, lengths = heap.locate(origins.cells[present])
+        written = starts >= 0
+        present, starts, lengths = present[written], starts[written], lengths[written]
+        dtype = th.float32 if as_float else th.uint8
+        out = th.empty((len(origins.cells), row_nbytes), dtype=dtype, device=self.device)
+        if len(present) == len(out):
+            decoder.decode(heap, starts, lengths, out)
+            return out
+        out.zero_()  # what was never written
+        if len(present):
+            found = out[: len(present)].clone()
+            decoder.decode(heap, starts, lengths, found)
+            out[heap.uploaded(present)] = found
+        for rows, content in origins.at_hand:
+            out[heap.uploaded(rows)] = heap.uploaded(content).to(dtype)
+        return out
+
+    def _read_by_host(self, wanted: Sequence[Wanted]) -> th.Tensor:
+        count, row_nbytes = sum(len(cells) for _, cells in wanted), wanted[0][0].row_nbytes
+        out = self._batches.empty((count, row_nbytes), np.dtype(np.uint8))
+        _read_rows(wanted, out)
+        # One copy; on the CPU none.
+        return th.from_numpy(out).to(self.device)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DeviceReader, (self._heap, self.device, self._decode_on)
+
+
+def _read_rows(wanted: Sequence[Wanted], out: Bytes) -> None:
+    first = wanted[0][0]
+    if len(wanted) == 2 and isinstance(first, Plane) and wanted[0][1] is wanted[1][1]:
+        count = len(wanted[0][1])
+        first.frames.read_both(wanted[0][1], out[:count], out[count:])  # what they have in common is decoded once
+        return
+    begin = 0
+    for store, cells in wanted:
+        store.read(cells, out[begin : begin + len(cells)])
+        begin += len(cells)

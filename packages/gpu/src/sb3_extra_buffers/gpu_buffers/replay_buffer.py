@@ -1,0 +1,122 @@
+"""``GpuReplayBuffer``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch as th
+from gymnasium import spaces
+
+from sb3_extra_buffers.compressed import CompressedReplayBuffer
+from sb3_extra_buffers.gpu_buffers.base import DeviceObservations, cells_of, host_dtypes, host_method, layout_of
+
+
+class GpuReplayBuffer(DeviceObservations, CompressedReplayBuffer):
+    """
+    A ``ReplayBuffer`` whose observations live on a torch device, compressed. What it returns is bit-equal to what
+    Stable-Baselines3's own buffer returns for the same seed.
+
+    :param buffer_size: Max number of element in the buffer
+    :param observation_space: Observation space
+    :param action_space: Action space
+    :param device: PyTorch device of the model, where batches are delivered
+    :param n_envs: Number of parallel environments
+    :param optimize_memory_usage: Store one observation per step. Together with ``handle_timeout_termination``, which
+        Stable-Baselines3 cannot combine, it works as without: next observations are shared anyway, and exact.
+    :param handle_timeout_termination: Handle timeout termination (due to timelimit)
+        separately and treat the task as infinite horizon task.
+    :param dtypes: The dtype to store, if it shall be narrower than that of the space: of torch or numpy, or what
+        :func:`find_gpu_buffer_dtypes` returns. By default, the space decides.
+    :param normalize_images: Divide observations by 255 and return them as float32
+    :param compression_method: ``"none"``, ``"rle"``, or any other installed codec such as ``"zstd-3"``. Those without a
+        path on the device are decoded on the host. ``"auto"`` chooses, and stores images as frames.
+    :param compression_kwargs: Parameters of the codec, for instance ``{"level": 3}``
+    :param decompression_kwargs: Accepted for old scripts, without effect
+    :param output_dtype: ``"raw"`` returns observations in the dtype of the space, ``"float"`` as float32
+    :param buffer_device: Where observations are kept; by default on ``device``
+    :param heap_bytes: A budget for them, after which the oldest transitions are dropped. By default the heap grows with
+        what is stored.
+    :param max_slot_bytes: Deprecated: ``heap_bytes`` divided by the number of observations
+    :param on_full: What a full budget does: ``"evict"`` the oldest transitions, or ``"raise"`` an error
+    :param decode_on: ``"device"`` fails if the codec has no path there, ``"host"`` never uses one. ``"auto"`` uses one
+        where there is one, except on the CPU, where compiled codecs are faster.
+    :param threads: How many threads of the host decode a batch. By default, as many as pay.
+    :param layout: ``"cells"`` stores each observation by itself, ``"frames"`` each frame of stacked images once
+    :param prefer: For frames: ``"speed"``, ``"balanced"`` or ``"memory"``
+    """
+
+    def __init__(
+        self,
+        buffer_size: int,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        device: th.device | str = "auto",
+        n_envs: int = 1,
+        optimize_memory_usage: bool = False,
+        handle_timeout_termination: bool = True,
+        dtypes: Any = None,
+        normalize_images: bool = False,
+        compression_method: Any = "none",
+        compression_kwargs: Mapping[str, Any] | None = None,
+        decompression_kwargs: Mapping[str, Any] | None = None,
+        output_dtype: str = "raw",
+        buffer_device: th.device | str | None = None,
+        heap_bytes: int | None = None,
+        max_slot_bytes: int | None = None,
+        *,
+        on_full: str = "evict",
+        decode_on: str = "auto",
+        threads: int | None = None,
+        layout: str | None = None,
+        prefer: str = "speed",
+        **kwargs: Any,
+    ) -> None:
+        n_cells = cells_of(buffer_size, n_envs, 1 if optimize_memory_usage else 2)
+        place = self._place(device, buffer_device, n_cells, heap_bytes, max_slot_bytes, on_full, decode_on, kwargs)
+        CompressedReplayBuffer.__init__(
+            self,
+            buffer_size,
+            observation_space,
+            action_space,
+            device=device,
+            n_envs=n_envs,
+            optimize_memory_usage=optimize_memory_usage,
+            handle_timeout_termination=handle_timeout_termination,
+            dtypes=host_dtypes(dtypes),
+            normalize_images=normalize_images,
+            compression_method=host_method(compression_method),
+            compression_kwargs=compression_kwargs,
+            decompression_kwargs=decompression_kwargs,
+            output_dtype=output_dtype,
+            threads=threads,
+            layout=layout_of(layout, compression_method),
+            prefer=prefer,
+            **place,
+            **kwargs,
+        )
+
+    def reconstruct_obs(self, idx: int, env_idx: int = 0) -> Any:
+        """
+        One observation, decoded, as a flat tensor on ``buffer_device``; for a Dict space, a dictionary of them.
+
+        :param idx: position in the buffer
+        :param env_idx: number of the environment
+        """
+        return flat(super().reconstruct_obs(idx, env_idx))
+
+    def reconstruct_nextobs(self, idx: int, env_idx: int = 0) -> Any:
+        """
+        One next observation, decoded, as a flat tensor on ``buffer_device``; for a Dict space, a dictionary of them.
+
+        :param idx: position in the buffer
+        :param env_idx: number of the environment
+        """
+        if self.optimize_memory_usage:
+            return self.reconstruct_obs((idx + 1) % self.buffer_size, env_idx)
+        return flat(super().reconstruct_nextobs(idx, env_idx))
+
+
+def flat(found: Any) -> Any:
+    """Tensors of one dimension."""
+    return {key: part.reshape(-1) for key, part in found.items()} if isinstance(found, dict) else found.reshape(-1)

@@ -1,0 +1,98 @@
+"""Buffers on a device that were saved and loaded: the same batches, wherever payloads were and will be."""
+
+import numpy as np
+import pytest
+import torch as th
+from gpu_player import ACTIONS, SPACES
+from gymnasium import spaces
+from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer, RolloutBuffer
+
+from sb3_extra_buffers.compressed import CompressedReplayBuffer
+from sb3_extra_buffers.errors import FileContentError
+from sb3_extra_buffers.files import read_manifest
+from sb3_extra_buffers.gpu_buffers import GpuDictReplayBuffer, GpuReplayBuffer, GpuRolloutBuffer, devices
+
+IMAGE = SPACES["image"]
+DICT = spaces.Dict({"image": IMAGE, "vector": SPACES["vector"]})
+OPTIONS = [
+    {"compression_method": "none"},
+    {"compression_method": "rle", "decode_on": "device"},
+    {"compression_method": "gzip", "heap_bytes": 1 << 20},
+    {"compression_method": "auto", "layout": "frames", "decode_on": "device"},
+    {"compression_method": "auto", "layout": "frames", "heap_bytes": 1 << 20},
+]
+each_option = pytest.mark.parametrize("options", OPTIONS, ids=str)
+
+
+@pytest.fixture(params=["host", "elsewhere"])
+def memory(request, monkeypatch):
+    """Memory that the host sees, and memory that it does not."""
+    if request.param == "elsewhere":
+        monkeypatch.setattr(devices, "is_host", lambda device: False)
+        monkeypatch.setattr(devices, "on_host", th.clone)
+
+
+@each_option
+def test_a_replay_buffer_goes_on_with_the_same_batches(options, memory, tmp_path, play, same_batches):
+    ours = GpuReplayBuffer(40, IMAGE, ACTIONS, "cpu", 2, **options)
+    theirs = ReplayBuffer(40, IMAGE, ACTIONS, "cpu", 2)
+    for seed, steps in enumerate((7, 30, 55)):
+        play([ours, theirs], steps, seed=seed)
+        ours.save(tmp_path / "checkpoint")
+        ours = GpuReplayBuffer.load(tmp_path / "checkpoint", "cpu", verify=True)
+        same_batches(ours, theirs)
+    assert ours.shared_heap is None or ours.shared_heap.device == th.device("cpu")
+
+
+def test_a_budget_drops_the_same_transitions(memory, tmp_path, play):
+    pair = [
+        GpuReplayBuffer(400, IMAGE, ACTIONS, "cpu", 1, compression_method="gzip", heap_bytes=9_000) for _ in range(2)
+    ]
+    for seed in range(4):
+        play(pair, 60, seed=seed)
+        pair[1].save(tmp_path / "checkpoint")
+        pair[1] = GpuReplayBuffer.load(tmp_path / "checkpoint", "cpu")
+        assert pair[0].shared_heap.evicted == pair[1].shared_heap.evicted
+        assert pair[0]._kept_rows() == pair[1]._kept_rows() < 400
+        batches = []
+        for buffer in pair:
+            np.random.seed(seed)
+            batches.append(buffer.sample(50))
+        assert th.equal(batches[0].observations, batches[1].observations)
+        assert th.equal(batches[0].next_observations, batches[1].next_observations)
+    assert pair[0].shared_heap.evicted.cells
+
+
+def test_keys_and_rollouts(tmp_path, play, roll, same_batches, same_rollout):
+    ours = GpuDictReplayBuffer(40, DICT, ACTIONS, "cpu", 2, compression_method="rle")
+    theirs = DictReplayBuffer(40, DICT, ACTIONS, "cpu", 2)
+    play([ours, theirs], 55)
+    ours.save(tmp_path / "replay")
+    same_batches(GpuDictReplayBuffer.load(tmp_path / "replay", "cpu"), theirs)
+    ours = GpuRolloutBuffer(13, IMAGE, ACTIONS, "cpu", n_envs=2, compression_method="rle")
+    theirs = RolloutBuffer(13, IMAGE, ACTIONS, "cpu", n_envs=2)
+    roll([ours, theirs])
+    ours.save(tmp_path / "rollout")
+    same_rollout(GpuRolloutBuffer.load(tmp_path / "rollout", "cpu"), theirs)
+
+
+def test_a_device_that_is_absent_is_replaced_by_the_cpu_with_a_word(tmp_path, play, same_batches):
+    ours = GpuReplayBuffer(40, IMAGE, ACTIONS, "cpu", 2, compression_method="rle")
+    theirs = ReplayBuffer(40, IMAGE, ACTIONS, "cpu", 2)
+    play([ours, theirs], 30)
+    ours.save(tmp_path / "checkpoint")
+    manifest = read_manifest(tmp_path / "checkpoint")
+    manifest.about["arguments"]["buffer_device"] = "cuda:7" if th.cuda.is_available() else "cuda"
+    manifest.write(tmp_path / "checkpoint")
+    with pytest.warns(UserWarning, match="kept on the CPU"):
+        same_batches(GpuReplayBuffer.load(tmp_path / "checkpoint", "cpu"), theirs)
+    same_batches(GpuReplayBuffer.load(tmp_path / "checkpoint", "cpu", buffer_device="cpu"), theirs)
+
+
+def test_a_buffer_of_another_place_is_refused(tmp_path, play):
+    ours = CompressedReplayBuffer(40, IMAGE, ACTIONS, "cpu", 2)
+    play([ours], 5)
+    ours.save(tmp_path / "checkpoint")
+    loaded = "a GpuReplayBuffer was asked for, it holds a CompressedReplayBuffer"
+    with pytest.raises(FileContentError, match=loaded):
+        GpuReplayBuffer.load(tmp_path / "checkpoint", "cpu")

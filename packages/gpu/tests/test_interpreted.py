@@ -1,0 +1,59 @@
+"""Whole buffers whose batches are made by the kernels themselves, in Triton's interpreter."""
+
+from importlib.util import find_spec
+
+import pytest
+
+from sb3_extra_buffers.testing.processes import run_python
+
+pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
+
+SCRIPT = """
+import numpy as np, torch as th
+from gymnasium import spaces
+from stable_baselines3.common.buffers import ReplayBuffer
+from sb3_extra_buffers.gpu_buffers import GpuReplayBuffer
+from sb3_extra_buffers.errors import PayloadError
+
+space, actions = spaces.Box(0, 255, (2, 9, 9), np.uint8), spaces.Discrete(2)
+options = {options}
+ours = GpuReplayBuffer(24, space, actions, "cpu", 2, decode_on="device", **options)
+theirs = ReplayBuffer(24, space, actions, "cpu", 2)
+random = np.random.default_rng(0)
+frames = [np.zeros((2, 9, 9), np.uint8)]
+for step in range(22):
+    frame = frames[-1].copy()
+    frame[:, random.integers(9), random.integers(9)] = random.integers(256)
+    frames.append(frame)
+for step in range(20):
+    obs, following = (np.stack(frames[first : first + 2], axis=1) for first in (step, step + 1))
+    for buffer in (ours, theirs):
+        buffer.add(obs, following, np.zeros(2), np.zeros(2), np.zeros(2), [{{}}, {{}}])
+for size in (1, 5):
+    np.random.seed(size)
+    expected = theirs.sample(size)
+    np.random.seed(size)
+    found = ours.sample(size)
+    assert th.equal(found.observations, expected.observations)
+    assert th.equal(found.next_observations, expected.next_observations)
+heap = ours.shared_heap
+cells = np.arange(heap.cells)
+cells = cells[heap.locate(cells)[1] > 0]
+for payload in heap.slices(*heap.locate(cells)):
+    payload.fill_(255)
+try:
+    ours.sample(5)
+except PayloadError as error:
+    print("damage was noticed:", error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "codec"),
+    [({"compression_method": "rle"}, "rle"), ({"compression_method": "auto", "layout": "frames"}, "frames")],
+)
+def test_batches_of_kernels_are_those_of_stable_baselines3(options, codec, monkeypatch):
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    printed = run_python(SCRIPT.format(options=options))
+    assert "damage was noticed" in printed
+    assert codec in printed
