@@ -22,7 +22,7 @@ def test_everything_that_is_built_in_works_and_names_its_distribution():
     for key in [(kind, name) for kind, names in built_in.items() for name in names]:
         assert findings[key].works
         assert findings[key].distribution.startswith("sb3-extra-buffers ")
-    assert "levels 0 to 9" in findings["codec", "gzip"].detail
+    assert findings["codec", "gzip"].levels == "0 to 9"
 
 
 def test_the_command_prints_versions_and_plugins():

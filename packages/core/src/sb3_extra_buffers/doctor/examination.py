@@ -27,8 +27,10 @@ class Finding:
     name: str
     distribution: str
     works: bool
-    #: Its summary and levels if it works, the whole error if it does not.
+    #: Its summary if it works, the whole error if it does not.
     detail: str
+    #: The levels that it takes, if it works and has any.
+    levels: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def examine() -> Report:
     """Load every installed codec, heap and implementation of frame kernels. A broken one is a finding, no exception."""
     versions = {"python": f"{platform.python_version()} on {sys.platform} ({platform.machine()})"}
     versions |= {package: _version(package) for package in _PACKAGES}
-    return Report(versions, tuple(finding for registry in _TRIALS for finding in _findings(registry)))
+    return Report(versions, tuple(finding for registry in _TRIALS for finding in examine_plugins(registry)))
 
 
 def _version(package: str) -> str:
@@ -100,19 +102,22 @@ _TRIALS: dict[Registry[Any], Callable[[str], None]] = {
 }
 
 
-def _findings(registry: Registry[Any]) -> list[Finding]:
+def examine_plugins(registry: Registry[Any]) -> list[Finding]:
+    """Load and try every plugin of one registry.
+
+    :param registry: of codecs, heaps or frame kernels
+    """
     found = []
     for name, offers in registry.offers().items():
+        levels = ""
         try:
             plugin = registry.load(name)
             _TRIALS[registry](name)
+        except ExtraBuffersError as error:
+            works, detail = False, str(error)
         except Exception as error:  # whatever a plugin does wrong is what the report is about
-            works, detail = (
-                False,
-                str(error) if isinstance(error, ExtraBuffersError) else f"{type(error).__name__}: {error}",
-            )
+            works, detail = False, f"{type(error).__name__}: {error}"
         else:
-            levels = getattr(plugin, "levels", None)
-            works, detail = True, plugin.summary + (f" (levels {levels})" if levels else "")
-        found.append(Finding(registry.kind.label, name, ", ".join(map(str, offers)), works, detail))
+            works, detail, levels = True, plugin.summary, str(getattr(plugin, "levels", None) or "")
+        found.append(Finding(registry.kind.label, name, ", ".join(map(str, offers)), works, detail, levels))
     return found

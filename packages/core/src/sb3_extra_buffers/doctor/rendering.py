@@ -14,7 +14,8 @@ def render(report: Report) -> str:
     lines.append("")
     for row, finding in zip(rows, report.findings):
         columns = "  ".join(f"{text:<{size}}" for text, size in zip(row, widths))
-        lines.append(f"{columns}  {row[3]}" + (f"  {finding.detail}" if finding.works else ""))
+        levels = f" (levels {finding.levels})" if finding.levels else ""
+        lines.append(f"{columns}  {row[3]}" + (f"  {finding.detail}{levels}" if finding.works else ""))
     broken = [finding for finding in report.findings if not finding.works]
     lines += ["", *(f"BROKEN {finding.kind} {finding.name!r}: {finding.detail}" for finding in broken)]
     if not broken:

@@ -1,0 +1,221 @@
+"""``advise``: try everything on real observations, and say what to use."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sb3_extra_buffers.cli.console import console, print_json, table
+from sb3_extra_buffers.codecs import names
+from sb3_extra_buffers.errors import FileContentError, FileMissingError, MissingExtraError, ParameterError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from sb3_extra_buffers.advisor import Advice, Measured, Stream
+
+_QUICK_STEPS, _QUICK_ROUNDS = 500, 5
+#: Endings of files that observations are read from; what has another one and is not there is an environment.
+_FILES = {".npz", ".npy", ".safetensors", ".rec", ".recording"}
+
+
+def advise(
+    source: Annotated[
+        str, typer.Argument(help="An environment such as ALE/MsPacman-v5, a recording, or an .npz or .npy file.")
+    ],
+    size: Annotated[int, typer.Option(help="The size of the buffer that you plan, in transitions.", min=1)] = 1_000_000,
+    steps: Annotated[int, typer.Option(help="How long to play, or how much to read.", min=64)] = 4_000,
+    envs: Annotated[int, typer.Option(help="How many environments.", min=1)] = 1,
+    stack: Annotated[
+        int | None, typer.Option(help="Frames per observation; by default 4 for Atari, else 1.", min=1)
+    ] = None,
+    policy: Annotated[
+        Path | None, typer.Option(help="A saved model that plays; by default, actions are random.")
+    ] = None,
+    algorithm: Annotated[str, typer.Option(help="Which algorithm the policy was saved by, such as DQN or PPO.")] = "",
+    prefer: Annotated[str, typer.Option(help="What matters: speed, balanced or memory.")] = "speed",
+    codec: Annotated[
+        list[str] | None,
+        typer.Option(help="Try this codec only; may be repeated.", autocompletion=lambda: list(names())),
+    ] = None,
+    batch_size: Annotated[int, typer.Option(help="How many transitions a batch has.", min=1)] = 32,
+    seed: Annotated[int, typer.Option(help="Of environment and random actions.")] = 0,
+    plot: Annotated[Path | None, typer.Option(help="Draw memory against time to this .png or .svg file.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Play little and time little: a rough answer.")] = False,
+) -> None:
+    """Try every installed codec, level and layout on the observations of an environment, and say what to use.
+
+    The environment is played as Stable-Baselines3 would have it: Atari games preprocessed and stacked, images channels
+    first. All is measured beside Stable-Baselines3's own buffer, in the same run.
+
+    Examples:
+
+        sb3-buffers advise ALE/MsPacman-v5 --size 1000000
+
+        sb3-buffers advise CartPole-v1
+
+        sb3-buffers advise observations.npz --prefer memory --plot memory.png
+    """
+    from sb3_extra_buffers.advisor import advise as try_everything
+    from sb3_extra_buffers.advisor import check_preference, draw, specs
+
+    steps = min(steps, _QUICK_STEPS) if quick else steps
+    # Better now than after a minute of work.
+    check_preference(prefer)
+    specs(codec)
+    if plot is not None:
+        _check_plot(plot)
+    stream = _stream(source, steps, envs, stack, seed, policy, algorithm)
+    rounds: dict[str, Any] = {"rounds": _QUICK_ROUNDS} if quick else {}
+    advice = try_everything(stream, size, prefer=prefer, codecs=codec, batch_size=batch_size, **rounds)
+    if plot is not None:
+        draw(advice, plot)
+    if json:
+        print_json(advice.as_json())
+        return
+    _show(advice, plot)
+    if quick:
+        print("--quick: so few transitions say little about time, and make long chunks (prefer=memory) look too large.")
+
+
+def _stream(
+    source: str, steps: int, envs: int, stack: int | None, seed: int, policy: Path | None, algorithm: str
+) -> Stream:
+    from sb3_extra_buffers.advisor import make, play, read
+
+    path = Path(source)
+    if path.is_file() or path.suffix in _FILES or (path.is_dir() and os.sep in source):
+        for name, given in (("stack", stack), ("policy", policy), ("algorithm", algorithm), ("envs", envs - 1)):
+            if given:
+                allowed = "a file has its observations as they are; this is for environments"
+                raise ParameterError("advise", name, given, allowed, "Leave it out.")
+        return read(path, steps)
+    if algorithm and policy is None:
+        raise ParameterError("advise", "algorithm", algorithm, "without --policy there is nothing that it has saved")
+    env = make(source, envs, stack, seed)
+    return play(env, source, max(64, steps // envs), _model(policy, algorithm, env.observation_space), seed)
+
+
+def _model(policy: Path | None, algorithm: str, space: Any) -> Any:
+    if policy is None:
+        return None
+    kinds = _algorithms()
+    if algorithm.lower() not in kinds:
+        allowed = f"it must be the one that has saved the policy: {', '.join(kind.__name__ for kind in kinds.values())}"
+        raise ParameterError("advise", "algorithm", algorithm, allowed)
+    if not policy.exists() and not policy.with_suffix(".zip").exists():
+        raise FileMissingError(str(policy))
+    kind = kinds[algorithm.lower()]
+    try:
+        model = kind.load(policy, device="cpu")
+    except Exception as error:  # whatever Stable-Baselines3 says about a model of somebody else
+        hint = "Name the algorithm that has saved it with --algorithm."
+        problem = f"what it cannot load ({type(error).__name__}: {error})"
+        raise FileContentError(str(policy), f"a policy of {kind.__name__}", problem, hint) from error
+    if model.observation_space.shape != space.shape:
+        found = f"one that expects {model.observation_space}"
+        raise FileContentError(
+            str(policy), f"a policy for {space}", found, "Use the environment that it was trained in."
+        )
+    return model
+
+
+def _algorithms() -> dict[str, Any]:
+    """All that can be loaded, by name in small letters."""
+    import stable_baselines3
+
+    modules = [stable_baselines3]
+    if find_spec("sb3_contrib") is not None:
+        modules.append(import_module("sb3_contrib"))
+    found = {name: part for module in modules for name, part in vars(module).items() if hasattr(part, "learn")}
+    return {name.lower(): part for name, part in found.items()}
+
+
+def _check_plot(path: Path) -> None:
+    """Refuse a picture that could not be written."""
+    try:
+        from matplotlib.backend_bases import FigureCanvasBase
+    except ImportError as error:
+        raise MissingExtraError("A plot", "matplotlib", "cli") from error
+    endings = sorted(FigureCanvasBase.get_supported_filetypes())
+    if path.suffix[1:].lower() not in endings:
+        raise ParameterError("advise", "plot", str(path), f"its name must end in one of: .{', .'.join(endings)}")
+    if not path.parent.is_dir():
+        raise FileMissingError(str(path.parent), "Make the folder first.")
+
+
+def _show(advice: Advice, plot: Path | None) -> None:
+    out, stream = console(), advice.stream
+    out.print(f"{stream.label}: {stream.observation_space}")
+    tried = f"{len(advice.screened)} codecs and levels tried" if advice.screened else "too small to try codecs on"
+    out.print(f"{stream.transitions:,} transitions, {tried}, {len(advice.measured)} buffers measured.\n")
+    out.print(_table(advice))
+    out.print(
+        f"memory: of {advice.transitions:,} transitions, extrapolated. In brackets: times Stable-Baselines3's own."
+    )
+    out.print(f"time: of add and, every 4th step, sample({advice.batch_size}), relative to Stable-Baselines3's.")
+    out.print("*: nothing else is better in both memory and time.")
+    for one in advice.failed:
+        out.print(f"\nNot tried: {one.name}: {one.reason}")
+    _recommend(out, advice)
+    if plot is not None:
+        out.print(f"\nDrawn to {plot}.")
+
+
+def _table(advice: Advice) -> Any:
+    numbers = ("memory", "smaller", "add, us", "sample, ms", "time")
+    shown = table("", ("  stored as", *numbers), right=numbers)
+    for one in advice.ranked:
+        mark = "*" if one in advice.verdict.front else " "
+        style = "bold green" if one is advice.verdict.chosen else ""
+        shown.add_row(f"{mark} {one.candidate.name}", *_numbers(advice, one), style=style)
+    shown.columns[0].no_wrap = True  # on a narrow terminal, figures without names say nothing
+    return shown
+
+
+def _numbers(advice: Advice, one: Measured) -> list[str]:
+    from sb3_extra_buffers.advisor.verdict import cost_s
+    from sb3_extra_buffers.compressed.report import readable
+
+    plain, nbytes = advice.plain, one.nbytes(advice.transitions)
+    factor = plain.nbytes(advice.transitions) / nbytes
+    return [
+        readable(nbytes),
+        f"{factor:,.0f}x" if factor >= 10 else f"{factor:.1f}x",
+        f"{1e6 * one.add_s:,.1f} ({one.add_s / plain.add_s:.2f})",
+        f"{1e3 * one.sample_s:.3f} ({one.sample_s / plain.sample_s:.2f})",
+        f"{cost_s(one) / cost_s(plain):.2f}",
+    ]
+
+
+def _recommend(out: Console, advice: Advice) -> None:
+    out.print()
+    if not advice.verdict.compress:
+        out.print(f"{advice.verdict.reason} Keep Stable-Baselines3's own {advice.stream.plain_class.__name__}.")
+        return
+    name = advice.verdict.chosen.candidate.name
+    out.print(f"Recommended: {name}. {advice.verdict.reason}\n")
+    for line in advice.lines:
+        out.print(f"    {line}", soft_wrap=True)
+    needed, memory = advice.verdict.chosen.nbytes(advice.transitions), _memory()
+    if memory and needed > memory:
+        out.print("\nThis machine has less memory than that: choose a smaller buffer, or add to replay_buffer_kwargs")
+        # In a file, «auto» stores images as frames.
+        chosen = advice.verdict.chosen
+        by_itself = not chosen.codec.startswith("frames") and "layout" not in chosen.candidate.options
+        layout = ', "layout": "cells"' if by_itself else ""
+        out.print(f'    "heap": "mmap", "heap_kwargs": {{"folder": "..."}}{layout}')
+
+
+def _memory() -> int:
+    """Memory of this machine in bytes; 0 if it does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return 0

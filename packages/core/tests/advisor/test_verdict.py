@@ -1,0 +1,73 @@
+"""The verdict follows from figures alone."""
+
+import pytest
+
+from sb3_extra_buffers.advisor.candidates import PLAIN, Candidate
+from sb3_extra_buffers.advisor.measuring import Measured
+from sb3_extra_buffers.advisor.verdict import decide, pareto_front
+from sb3_extra_buffers.errors import ParameterError
+
+SIZE = 1000
+
+
+def way(name, nbytes, micros, options=()):
+    """A way to store, by what it takes for each transition."""
+    return Measured(Candidate(name, dict(options)), "", 0.0, nbytes, micros * 1e-6, 0.0)
+
+
+SB3 = way(PLAIN, 1000, 10)
+QUICK = way("quick", 10, 9)
+SMALL = way("small", 5, 17, {"prefer": "memory"})
+SMALLEST = way("smallest", 2, 90, {"compression_method": "zstd/22"})
+
+
+@pytest.mark.parametrize(("prefer", "expected"), [("speed", QUICK), ("balanced", SMALL), ("memory", SMALLEST)])
+def test_who_prefers_speed_gets_the_fastest_and_who_prefers_memory_the_smallest(prefer, expected):
+    verdict = decide([SB3, SMALLEST, QUICK, SMALL], SIZE, prefer)
+    assert verdict.chosen is expected
+    assert verdict.compress
+
+
+def test_of_what_is_nearly_as_fast_the_smallest_is_chosen():
+    assert decide([SB3, QUICK, way("better", 6, 10)], SIZE).chosen.candidate.name == "better"
+
+
+def test_of_what_is_nearly_as_small_the_shortest_line_is_chosen():
+    longer = way("longer", 9.8, 9, {"compression_method": "lz4-block/0"})
+    assert decide([SB3, longer, QUICK], SIZE).chosen is QUICK
+
+
+def test_what_saves_less_than_a_fifth_is_not_recommended():
+    verdict = decide([SB3, way("auto", 900, 5)], SIZE)
+    assert verdict.chosen is SB3
+    assert not verdict.compress
+    assert verdict.reason == "Do not compress: at best, the buffer would be 1.11 times smaller."
+
+
+def test_the_reason_has_the_figures():
+    assert (
+        decide([SB3, QUICK], SIZE).reason == "100 times smaller than Stable-Baselines3's buffer, in 0.90 of its time."
+    )
+    reason = decide([SB3, way("half", 500, 20)], SIZE).reason
+    assert reason == "2.0 times smaller than Stable-Baselines3's buffer, in 2.00 of its time."
+
+
+def test_what_is_saved_without_a_codec_is_said():
+    raw = Measured(Candidate("auto"), "none (chosen: too noisy)", 0.0, 500, 9e-6, 0.0)
+    assert decide([SB3, raw], SIZE).reason.endswith("what is saved is that next observations are stored once.")
+
+
+def test_memory_that_does_not_grow_counts_for_small_buffers():
+    heavy = Measured(Candidate("heavy"), "", 1e6, 1.0, 1e-6, 0.0)
+    assert not decide([SB3, heavy], 10).compress
+    assert decide([SB3, heavy], 1_000_000).compress
+
+
+def test_the_front_has_what_nothing_beats():
+    beaten = way("beaten", 11, 50)
+    assert pareto_front([SB3, beaten, SMALLEST, QUICK, SMALL], SIZE) == (SMALLEST, SMALL, QUICK)
+
+
+def test_another_preference_is_refused():
+    with pytest.raises(ParameterError, match="'fun' is not allowed; it must be one of: speed, balanced, memory"):
+        decide([SB3, QUICK], SIZE, "fun")

@@ -1,0 +1,129 @@
+"""Advice by command: the same figures, in a table or as JSON."""
+
+import json
+
+import numpy as np
+import pytest
+
+QUICK = ("--quick", "--size", "5000")
+
+
+@pytest.fixture
+def film(tmp_path):
+    """A bar that moves over a screen, in a file."""
+    frames = np.zeros((150, 40, 40), np.uint8)
+    for number, frame in enumerate(frames):
+        frame[number % 36 : number % 36 + 4] = 200
+    np.savez(tmp_path / "film.npz", observations=frames)
+    return tmp_path / "film.npz"
+
+
+def test_a_file_gets_a_recommendation_to_paste(run, film):
+    out, err, code = run("advise", film, "--codec", "gzip/1", *QUICK)
+    assert code == 0, err
+    assert "film.npz: Box(0, 255, (40, 40), uint8)" in out
+    assert "149 transitions, 1 codecs and levels tried" in out
+    assert "Recommended: " in out
+    assert "    from sb3_extra_buffers.compressed import CompressedReplayBuffer\n" in out
+    assert "    replay_buffer_class=CompressedReplayBuffer" in out
+
+
+def test_json_is_all_that_is_printed(run, film):
+    out, err, code = run("advise", film, "--codec", "gzip/1", "--json", *QUICK)
+    assert code == 0, err
+    content = json.loads(out)
+    assert content["compress"] is True
+    assert content["planned_transitions"] == 5000
+
+
+def test_memory_may_be_preferred(run, film):
+    chosen = {}
+    for prefer in ("speed", "memory"):
+        content = json.loads(run("advise", film, "--codec", "gzip/1", "--prefer", prefer, "--json", *QUICK)[0])
+        sizes = {one["name"]: one["nbytes"] for one in content["measured"]}
+        chosen[prefer] = sizes[content["recommended"]]
+        smallest = min(sizes.values())
+    assert chosen["memory"] <= 1.05 * smallest
+
+
+def test_small_vectors_are_better_left_alone(run):
+    out, _, code = run("advise", "CartPole-v1", "--steps", "64", *QUICK)
+    assert code == 0
+    assert "Do not compress: nothing makes the buffer smaller." in out
+    assert "Keep Stable-Baselines3's own ReplayBuffer." in out
+    assert "replay_buffer_class" not in out
+
+
+def test_a_plot_is_drawn(run, film, tmp_path):
+    out, _, code = run("advise", film, "--codec", "gzip/1", "--plot", tmp_path / "film.svg", *QUICK)
+    assert code == 0
+    assert f"Drawn to {tmp_path / 'film.svg'}." in out
+    assert "cells gzip/1" in (tmp_path / "film.svg").read_text()
+
+
+def test_a_saved_policy_plays(run, tmp_path):
+    from stable_baselines3 import PPO
+
+    PPO("MlpPolicy", "CartPole-v1", n_steps=8, batch_size=8, device="cpu").save(tmp_path / "model.zip")
+    words = ("advise", "CartPole-v1", "--policy", tmp_path / "model.zip", "--steps", "64", *QUICK)
+    assert run(*words, "--algorithm", "PPO")[2] == 0
+    _, err, code = run(*words)
+    assert code == 2
+    assert "algorithm='' is not allowed; it must be the one that has saved the policy: A2C, DDPG, DQN, " in err
+    _, err, code = run(*words, "--algorithm", "DQN")
+    assert code == 2
+    assert "a policy of DQN was asked for, it holds what it cannot load" in err
+    other = ("advise", "Pendulum-v1", *words[2:], "--algorithm", "PPO")
+    _, err, code = run(*other)
+    assert code == 2
+    assert "a policy for Box(" in err
+
+
+@pytest.mark.parametrize(
+    "option", [("--stack", "4"), ("--envs", "2"), ("--algorithm", "PPO"), ("--policy", "nothing.zip")], ids=str
+)
+def test_what_is_for_environments_is_refused_for_files(run, film, option):
+    _, err, code = run("advise", film, *option, *QUICK)
+    assert code == 2
+    assert "a file has its observations as they are; this is for environments. Leave it out." in err
+
+
+def test_an_algorithm_without_a_policy_is_refused(run):
+    _, err, code = run("advise", "CartPole-v1", "--algorithm", "PPO", *QUICK)
+    assert code == 2
+    assert "without --policy there is nothing that it has saved" in err
+
+
+def test_no_name_is_lost_on_a_narrow_terminal(run, film, monkeypatch):
+    from sb3_extra_buffers.cli import console as console_module
+
+    monkeypatch.setattr(console_module, "_WIDTH_OF_A_PIPE", 80)
+    out, _, _ = run("advise", film, "--codec", "gzip/1", *QUICK)
+    for name in ("SB3", "auto", "frames balanced", "cells gzip/1"):
+        assert any(line.strip(" *").startswith(f"{name} ") for line in out.splitlines()), name
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("Nope-v0",), "environment='Nope-v0' is not allowed; Gymnasium does not know it"),
+        (("CartPol-v1",), "Did you mean 'CartPole-v1'?"),
+        (("nowhere_at_all:Env-v0",), "nowhere_at_all is not installed. Run: pip install nowhere_at_all"),
+        (("Blackjack-v1",), "buffers of Stable-Baselines3 hold Box, Discrete, MultiDiscrete, MultiBinary"),
+        (("/",), "observations was asked for, it holds a folder."),
+        ((__file__,), "is not a file of sb3-extra-buffers"),
+        (("absent.npz",), "absent.npz does not exist. Check the path."),
+        (("CartPole-v1", "--codec", "gzipp"), "There is no codec named 'gzipp'."),
+        (("CartPole-v1", "--prefer", "fun"), "'fun' is not allowed; it must be one of: speed, balanced, memory"),
+        (("CartPole-v1", "--plot", "plot.docx"), "its name must end in one of: ."),
+        (("CartPole-v1", "--plot", "absent/plot.png"), "absent does not exist. Make the folder first."),
+        (("CartPole-v1", "--policy", "absent.zip", "--algorithm", "ppo"), "absent.zip does not exist."),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence_and_exit_code_2(run, words, sentence):
+    out, err, code = run("advise", *words, "--steps", "64", *QUICK)
+    assert code == 2
+    assert out == ""
+    assert sentence in err
+    assert err.count("\n") == 1
+    assert err.startswith("error: ")
