@@ -9,6 +9,7 @@ from unittest import mock
 
 import numpy as np
 import torch as th
+from gymnasium.spaces import Space
 from numpy.typing import NDArray
 from stable_baselines3.common.buffers import ReplayBuffer, RolloutBuffer
 
@@ -28,20 +29,32 @@ ROLLOUT_ENVS = 8
 _SEEDS = 5
 
 
-def make_replay(codec: str, transitions: int, n_envs: int, threads: int | None = None) -> ReplayBuffer:
+def make_replay(
+    codec: str,
+    transitions: int,
+    n_envs: int,
+    threads: int | None = None,
+    optimize_memory_usage: bool = False,
+    spaces: tuple[Space[Any], Space[Any]] = (OBSERVATION_SPACE, ACTION_SPACE),
+) -> ReplayBuffer:
     """An empty replay buffer.
 
     :param codec: as people type it, or ``"SB3"``
     :param transitions: how many it holds
     :param n_envs: how many environments
     :param threads: how many threads decode; ``None`` uses as many as pay
+    :param optimize_memory_usage: one observation per step, and no timeouts, which exclude each other in
+        Stable-Baselines3
+    :param spaces: of observations and of actions
     """
+    options: dict[str, Any] = {}
+    if optimize_memory_usage:
+        options = {"optimize_memory_usage": True, "handle_timeout_termination": False}
     if codec == SB3:
-        return ReplayBuffer(transitions, OBSERVATION_SPACE, ACTION_SPACE, "cpu", n_envs)
+        return ReplayBuffer(transitions, *spaces, "cpu", n_envs, **options)
+    options |= {"threads": threads, **_storage(codec)}
     with _kernels(codec):
-        return CompressedReplayBuffer(
-            transitions, OBSERVATION_SPACE, ACTION_SPACE, "cpu", n_envs, threads=threads, **_storage(codec)
-        )
+        return CompressedReplayBuffer(transitions, *spaces, "cpu", n_envs, **options)
 
 
 def _storage(codec: str) -> dict[str, Any]:

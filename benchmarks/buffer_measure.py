@@ -50,7 +50,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class Timings:
-    """By operation, then by codec: seconds, per transition for ``add``, per batch for ``sample`` and ``get``."""
+    """By operation, then by codec: seconds, per transition for ``add``, per batch for ``sample`` and ``get``.
+
+    ``add`` takes arrays in the order of C, ``add_turned`` the views that ``VecTransposeImage`` makes in training.
+    """
 
     seconds: dict[str, dict[str, float]]
     ratios: dict[str, float]
@@ -73,12 +76,13 @@ def measure_buffers(
     seconds: dict[str, dict[str, float]] = {}
     names, ratios = [SB3, *codecs], {SB3: 1.0}
     for n_envs in (1, 8):
-        feeders: dict[str, _Feeder] = {}
+        feeders: dict[str, Feeder] = {}
         for name in names:
             report(f"Filling {name}, {n_envs} env{'s' if n_envs > 1 else ''}")
-            feeders[name] = _Feeder(make_replay(name, settings.transitions, n_envs, settings.threads), observations)
-        report(f"Timing add, n_envs {n_envs}")
-        seconds[f"add_{n_envs}"] = _add(feeders, settings.rounds)
+            feeders[name] = Feeder(make_replay(name, settings.transitions, n_envs, settings.threads), observations)
+        for operation, turned in (("add", False), ("add_turned", True)):
+            report(f"Timing {operation}, n_envs {n_envs}")
+            seconds[f"{operation}_{n_envs}"] = _add(feeders, settings.rounds, turned)
         buffers = {name: feeder.buffer for name, feeder in feeders.items()}
     for batch_size in (32, 256):
         report(f"Timing sample({batch_size})")
@@ -91,7 +95,7 @@ def measure_buffers(
     return Timings(seconds, ratios)
 
 
-class _Feeder:
+class Feeder:
     """A full buffer, and what comes next for it."""
 
     def __init__(self, buffer: ReplayBuffer, observations: NDArray[np.uint8]) -> None:
@@ -100,9 +104,13 @@ class _Feeder:
         self._steps: list[Step] = []
         fill_replay(buffer, self._source)
 
-    def prepare(self) -> None:
-        """Make new arrays, outside of what is timed: that is the environment's work."""
-        self._steps = [self._source.step() for _ in range(TRANSITIONS_PER_CALL // self.buffer.n_envs)]
+    def prepare(self, turned: bool = False) -> None:
+        """Make new arrays, outside of what is timed: that is the environment's work.
+
+        :param turned: whether they are views, as ``VecTransposeImage`` makes them
+        """
+        steps = [self._source.step() for _ in range(TRANSITIONS_PER_CALL // self.buffer.n_envs)]
+        self._steps = [step.turned() for step in steps] if turned else steps
 
     def add(self) -> None:
         """Store what was prepared."""
@@ -110,12 +118,12 @@ class _Feeder:
             self.buffer.add(*step)
 
 
-def _add(feeders: dict[str, _Feeder], rounds: int) -> dict[str, float]:
+def _add(feeders: dict[str, Feeder], rounds: int, turned: bool) -> dict[str, float]:
     for name, feeder in feeders.items():
         check_replay(name, feeder.buffer, feeders[SB3].buffer, MINIBATCH)
     calls: dict[str, Callable[[], None]] = {}
     for name, feeder in feeders.items():
-        calls[f"prepare {name}"] = feeder.prepare
+        calls[f"prepare {name}"] = partial(feeder.prepare, turned)
         calls[name] = feeder.add
     medians = interleaved_medians(calls, rounds)
     for name, feeder in feeders.items():

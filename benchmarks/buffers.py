@@ -14,7 +14,7 @@ import torch
 from benchmarks.buffer_building import CELLS
 from benchmarks.buffer_measure import Settings, Timings
 from benchmarks.buffer_run import measure_game
-from benchmarks.buffer_tables import buffer_table
+from benchmarks.buffer_tables import buffer_tables
 from benchmarks.console import table_console
 from benchmarks.machine import machine_info, thread_scaling
 from benchmarks.options import add_json_option, positive
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ExtraBuffersError as error:
         sys.exit(f"error: {error}")
     scaling = thread_scaling()
-    console.print(buffer_table(f"{options.game}, observations of 4 x 84 x 84 bytes", timings, resident, transitions))
+    console.print(buffer_tables(f"{options.game}, observations of 4 x 84 x 84 bytes", timings, resident, transitions))
     decoding = "as many threads as pay" if settings.threads is None else f"{settings.threads} threads"
     note = f"torch: 1 thread. Decoding: {decoding}; two threads of plain zlib were {scaling:.2f} times as fast as one."
     console.print(note, highlight=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 from statistics import median
@@ -18,6 +19,7 @@ _TIMED = "import time; begin = time.process_time(); {}; print(time.process_time(
 
 def main() -> None:
     """Time each statement in fresh interpreters, in turn, and print the medians."""
+    argparse.ArgumentParser(prog="python -m benchmarks.imports", description=__doc__).parse_args()
     bind = "from sb3_extra_buffers.codecs import CellSpec, bind; bind({!r}, CellSpec('u1', 28224))"
     statements = {
         "import numpy": "import numpy",

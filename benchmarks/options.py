@@ -19,6 +19,16 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=_in_a_folder, metavar="FILE", help=purpose)
 
 
+def made_folder(text: str) -> Path:
+    """A folder, made if it was not there, before the work whose results it is for; as the ``type`` of an option."""
+    folder = Path(text)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{folder} cannot be made ({error.strerror})") from error
+    return folder
+
+
 def _in_a_folder(text: str) -> Path:
     file = Path(text)
     if not file.parent.is_dir():

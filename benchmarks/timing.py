@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 
 
 def interleaved_medians(calls: dict[str, Callable[[], None]], rounds: int) -> dict[str, float]:
@@ -25,3 +26,31 @@ def interleaved_medians(calls: dict[str, Callable[[], None]], rounds: int) -> di
             call()
             seconds[name].append(perf_counter() - start)
     return {name: median(durations) for name, durations in seconds.items()}
+
+
+@dataclass
+class Stopwatch:
+    """Adds up what runs inside of ``with``.
+
+    :param wall: seconds that passed
+    :param cpu: seconds that this process worked, all threads together; neighbours on the machine do not lengthen them
+    """
+
+    wall: float = 0.0
+    cpu: float = 0.0
+
+    def __enter__(self) -> None:
+        self._starts = perf_counter(), process_time()
+
+    def __exit__(self, *_: object) -> None:
+        wall, cpu = self._starts
+        self.cpu += process_time() - cpu
+        self.wall += perf_counter() - wall
+
+
+def median_of(watches: Sequence[Stopwatch]) -> Stopwatch:
+    """The median of what passed, and that of the work.
+
+    :param watches: one for each time that something was done
+    """
+    return Stopwatch(median(watch.wall for watch in watches), median(watch.cpu for watch in watches))

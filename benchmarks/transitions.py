@@ -24,6 +24,14 @@ class Step(NamedTuple):
     done: NDArray[np.bool_]
     infos: list[dict[str, Any]]
 
+    def turned(self) -> Step:
+        """The same step as training hands it over: ``VecTransposeImage`` makes views of images, channels last."""
+        return self._replace(obs=_turned(self.obs), next_obs=_turned(self.next_obs))
+
+
+def _turned(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(images.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+
 
 class Transitions:
     """Several environments that replay one game from different places, over and over.

@@ -15,6 +15,7 @@ BALLS = 10
 
 _BALL = 6
 _SLOWEST, _FASTEST = 3, 5
+_STRONGEST_DRIFT = 2
 _PADDLE = 16
 _PADDLE_TOP = 74
 _PADDLE_SPEED = 5
@@ -69,9 +70,13 @@ class Catch(gymnasium.Env[NDArray[np.uint8], np.int64]):
             self._drop()
         return self._frame(), reward, self._fallen == BALLS, False, {}
 
+    def instruments(self) -> NDArray[np.float32]:
+        """What a frame does not show: how fast the ball drifts and falls, each at most 1."""
+        return np.array([self._drift / _STRONGEST_DRIFT, self._speed / _FASTEST], np.float32)
+
     def _drop(self) -> None:
         self._x = int(self.np_random.integers(SCREEN - _BALL + 1))
-        self._drift = int(self.np_random.integers(-2, 3))
+        self._drift = int(self.np_random.integers(-_STRONGEST_DRIFT, _STRONGEST_DRIFT + 1))
         self._speed = int(self.np_random.integers(_SLOWEST, _FASTEST + 1))
         self._y = 0
 

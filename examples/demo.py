@@ -62,7 +62,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m examples.demo",
         description="Train a DQN on a small image task with a compressed replay buffer, and show what was learnt and "
-        "what memory the buffer took. What codecs do to Atari frames is shown by python -m examples.compare_codecs.",
+        "what memory the buffer took. What codecs do to Atari frames: python -m examples.eval_memory_saving.",
         epilog="example: python -m examples.demo --codec lz4-block/0 --compare --plot lz4.png",
     )
     steps = f"how long to train, at least {2 * WARM_UP:,} (default: %(default)s)"

@@ -5,47 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch as th
-from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3 import DQN
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
-from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecEnv, VecFrameStack, VecTransposeImage
 
 from examples.catch import Catch
+from examples.small_cnn import SmallCnn
 
 #: Transitions that are collected before the first update.
 WARM_UP = 1000
 _ENVIRONMENTS = 8
 _STACK = 4
 _EPISODES = 40
-
-
-class SmallCnn(BaseFeaturesExtractor):
-    """A tenth of the work of SB3's ``NatureCNN``, whose gradient steps take most of a minute on two cores.
-
-    :param observation_space: four stacked frames
-    """
-
-    def __init__(self, observation_space: spaces.Box) -> None:
-        super().__init__(observation_space, features_dim=128)
-        self.layers = th.nn.Sequential(
-            th.nn.Conv2d(observation_space.shape[0], 16, kernel_size=6, stride=6),
-            th.nn.ReLU(),
-            th.nn.Conv2d(16, 32, kernel_size=3, stride=2),
-            th.nn.ReLU(),
-            th.nn.Flatten(),
-            th.nn.Linear(32 * 6 * 6, 128),
-            th.nn.ReLU(),
-        )
-
-    def forward(self, observations: th.Tensor) -> th.Tensor:
-        """Features of observations that are already scaled to the range from 0 to 1."""
-        features: th.Tensor = self.layers(observations)
-        return features
 
 
 class RandomPlayer:
@@ -65,25 +39,33 @@ class RandomPlayer:
         return self._random.integers(3, size=len(observation)), state
 
 
-def make_env(seed: int) -> VecEnv:
-    """Eight games side by side, wrapped as Stable-Baselines3 wraps Atari: four frames stacked, channels first.
+def make_env(seed: int, games: int = _ENVIRONMENTS) -> VecEnv:
+    """Games side by side, wrapped as Stable-Baselines3 wraps Atari: four frames stacked, channels first.
 
     :param seed: of the games
+    :param games: how many
     """
-    return VecTransposeImage(VecFrameStack(make_vec_env(Catch, _ENVIRONMENTS, seed=seed), _STACK))
+    return VecTransposeImage(VecFrameStack(make_vec_env(Catch, games, seed=seed), _STACK))
 
 
-def make_learner(steps: int, seed: int, buffer_class: type[ReplayBuffer], buffer_kwargs: dict[str, Any]) -> DQN:
+def make_learner(
+    steps: int,
+    seed: int,
+    buffer_class: type[ReplayBuffer],
+    buffer_kwargs: dict[str, Any],
+    games: int = _ENVIRONMENTS,
+) -> DQN:
     """A learner that keeps every transition it will see.
 
     :param steps: how long it will train
     :param seed: of games, network and exploration
     :param buffer_class: where it keeps transitions
     :param buffer_kwargs: what that class takes besides
+    :param games: how many it plays side by side
     """
     return DQN(
         "CnnPolicy",
-        make_env(seed),
+        make_env(seed, games),
         learning_rate=_learning_rate,
         buffer_size=steps,
         learning_starts=WARM_UP,

@@ -36,15 +36,27 @@ def plot_demo(file: Path, run: Run, random: float, plain: Run | None) -> None:
     write_figure(figure, file)
 
 
+def running_mean(returns: NDArray[Any]) -> NDArray[Any]:
+    """The mean of up to 20 episodes until each.
+
+    :param returns: of all episodes, in their order
+    """
+    total = np.cumsum(np.insert(returns, 0, 0.0))
+    ends = np.arange(1, len(returns) + 1)
+    starts = np.maximum(0, ends - WINDOW)
+    means: NDArray[Any] = (total[ends] - total[starts]) / (ends - starts)
+    return means
+
+
 def _draw_returns(axes: Axes, run: Run, random: float, plain: Run | None) -> None:
     steps, returns = np.array(run.episodes).T
     axes.plot(steps, returns, ".", color=LEARNT, alpha=0.25, markersize=5, markeredgewidth=0)
-    means = _running_mean(returns)
+    means = running_mean(returns)
     axes.plot(steps[_FEWEST:], means[_FEWEST:], color=LEARNT, linewidth=2.2)
     label = "DQN with a compressed buffer"
     if plain is not None:
         others, same = np.array(plain.episodes).T
-        axes.plot(others[_FEWEST:], _running_mean(same)[_FEWEST:], color=TEXT, linewidth=1.2, linestyle=(0, (1, 3)))
+        axes.plot(others[_FEWEST:], running_mean(same)[_FEWEST:], color=TEXT, linewidth=1.2, linestyle=(0, (1, 3)))
         label += "\ndotted: with SB3's, same seed"
     axes.text(0.04, 0.97, label, color=LEARNT, ha="left", va="top", transform=axes.transAxes)
     # Before and after, without exploration; the dots between are what it did while exploring.
@@ -78,14 +90,6 @@ def _draw_memory(axes: Axes, run: Run, plain: Run | None) -> None:
     axes.text(steps[-1], (nbytes[-1] + 0.06 * sizes[-1]) / 1e6, text, color=OURS, **place)
     axes.set_ylim(bottom=0)
     _finish(axes, "What its buffer took", "MB resident, with every transition kept")
-
-
-def _running_mean(returns: NDArray[Any]) -> NDArray[Any]:
-    total = np.cumsum(np.insert(returns, 0, 0.0))
-    ends = np.arange(1, len(returns) + 1)
-    starts = np.maximum(0, ends - WINDOW)
-    means: NDArray[Any] = (total[ends] - total[starts]) / (ends - starts)
-    return means
 
 
 def _finish(axes: Axes, title: str, subtitle: str) -> None:

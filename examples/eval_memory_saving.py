@@ -1,0 +1,96 @@
+"""What does each codec and level save, and what does it cost? See ``python -m examples.eval_memory_saving --help``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from sb3_extra_buffers.errors import MissingExtraError
+
+try:
+    from benchmarks.resident import measure_in_child
+    from examples.eval_run import ENVIRONMENTS, Evaluation, evaluate, evaluation_parser, parsed
+    from examples.eval_saving_measure import BATCH_SIZES, Saving, measure_saving
+    from examples.eval_tables import Figures, finish, number, share, write_csv
+except ModuleNotFoundError as error:
+    sys.exit(f"error: {MissingExtraError('This example', error.name or 'stable-baselines3', 'sb3')}")
+
+_MODULE = "examples.eval_memory_saving"
+_LIMIT = 30
+_NOTE = (
+    "Memory is what a process grew by, libraries not counted. Times are those of the processor, all threads together: "
+    "to add everything, and the median of a batch. Up to 8,192 observations of each were compared bit by bit."
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Record a game, fill one buffer after the other with it, print and write what they took."""
+    parser = evaluation_parser(
+        _MODULE,
+        "Fill replay buffers with the same transitions of an Atari game, each in a process of its own, and show what "
+        "memory they take, and how long adding and sampling takes: one codec and level after the other, the frame "
+        "layouts, and Stable-Baselines3's own buffer.",
+        _LIMIT,
+        "--game Pong --codecs zstd-5 zstd3 frames/memory --size 20000",
+    )
+    options = parsed(parser, arguments)
+    rounds = 25 if options.quick else 100
+
+    def measure(folder: str, name: str) -> Saving:
+        return measure_in_child(measure_saving, folder, name, options.size, options.limit, rounds)
+
+    csv = options.out / "memory-saving.csv"
+    evaluation = evaluate(options, measure, lambda results: write_csv(csv, [_unrounded(result) for result in results]))
+    finish(_MODULE, arguments, csv, _title(options), evaluation, _figures(evaluation), _NOTE)
+    _plot(options, evaluation)
+    sys.exit(1 if evaluation.problems else 0)
+
+
+def _title(options: argparse.Namespace) -> str:
+    added = options.steps * ENVIRONMENTS
+    player = "random play" if options.model is None else options.model.name
+    return f"{added:,} transitions of {options.game} ({player}) into replay buffers of {options.size:,}"
+
+
+def _figures(evaluation: Evaluation[Saving]) -> Figures:
+    plain, *others = evaluation.results
+    rows = []
+    for result in (plain, *sorted(others, key=lambda result: result.full_cpu)):
+        done = result.filling.is_complete
+        size = (number(result.full_resident / 1e6, done), share(result.full_resident, plain.full_resident, done))
+        samples = (number(result.sample[batch_size].cpu * 1e3, True) for batch_size in BATCH_SIZES)
+        rows.append((result.name, *size, number(result.full_cpu, done), *samples))
+    batches = (f"sample({batch_size}), ms" for batch_size in BATCH_SIZES)
+    return Figures(("buffer", "memory, MB", "of SB3's", "add, s", *batches), rows)
+
+
+def _unrounded(result: Saving) -> dict[str, Any]:
+    figures: dict[str, Any] = {
+        "buffer": result.name,
+        "transitions_added": result.filling.steps * ENVIRONMENTS,
+        "transitions_planned": result.filling.planned * ENVIRONMENTS,
+        "resident_bytes": result.resident,
+        "add_seconds": result.filling.time.wall,
+        "add_cpu_seconds": result.filling.time.cpu,
+    }
+    for batch_size, time in result.sample.items():
+        figures |= {f"sample_{batch_size}_seconds": time.wall, f"sample_{batch_size}_cpu_seconds": time.cpu}
+    return figures
+
+
+def _plot(options: argparse.Namespace, evaluation: Evaluation[Saving]) -> None:
+    from examples.eval_plot import Point, plot_points
+
+    labels = f"sample({BATCH_SIZES[0]}): milliseconds of the processor", "resident memory, MB"
+    points = [
+        Point(result.name, result.sample[BATCH_SIZES[0]].cpu * 1e3, result.full_resident / 1e6)
+        for result in evaluation.results
+    ]
+    title = f"{options.size:,} transitions of {options.game}: memory, and the time to read a batch"
+    plot_points(options.out / "memory-saving.svg", title, labels, points)
+
+
+if __name__ == "__main__":
+    main()

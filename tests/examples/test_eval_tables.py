@@ -1,0 +1,57 @@
+"""Figures of the evaluations: rounded for readers, marked where they are extrapolated, unrounded in the CSV."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from benchmarks.timing import Stopwatch
+from examples.eval_contenders import Filling
+from examples.eval_run import Evaluation
+from examples.eval_saving_measure import Saving
+from examples.eval_tables import Figures, finish, number, share, write_csv
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1129.9, "1,130"), (98.66, "98.7"), (5.943, "5.94"), (0.443, "0.44"), (0.0312, "0.031")]
+)
+def test_numbers_have_three_digits_at_most_behind_what_matters(value: float, text: str) -> None:
+    assert number(value, is_measured=True) == text
+    assert number(value, is_measured=False) == f"≈ {text}"
+
+
+def test_small_shares_keep_a_digit_more() -> None:
+    assert share(59.4, 1000, is_measured=True) == "5.9%"
+    assert share(5.94, 1000, is_measured=True) == "0.59%"
+    assert share(5.94, 1000, is_measured=False) == "≈ 0.59%"
+
+
+def test_markdown_is_a_table_with_names_as_code() -> None:
+    figures = Figures(("buffer", "MB"), [("SB3", "1,130"), ("zstd-5", "98.7")])
+    assert figures.as_markdown() == "| buffer | MB |\n| --- | ---: |\n| `SB3` | 1,130 |\n| `zstd-5` | 98.7 |\n"
+
+
+def test_the_csv_has_every_figure_as_it_was_measured(tmp_path: Path) -> None:
+    rows = [{"buffer": "SB3", "seconds": 0.1 + 0.2}, {"buffer": "zstd-5", "seconds": 1e-7}]
+    write_csv(tmp_path / "figures.csv", rows)
+    with (tmp_path / "figures.csv").open(newline="", encoding="utf-8") as lines:
+        read = [{"buffer": row["buffer"], "seconds": float(row["seconds"])} for row in csv.DictReader(lines)]
+    assert read == rows
+
+
+def test_the_document_says_what_was_extrapolated_left_out_and_broken(tmp_path: Path) -> None:
+    time = Stopwatch(2.0, 1.0)
+    results = [
+        Saving("SB3", Filling(100, 100, 80, time, 28.0), 320, 9100, {32: time}),
+        Saving("zstd22", Filling(25, 100, 80, time, 10.0), 100, 6000, {32: time}),
+    ]
+    evaluation = Evaluation(results, ["igzip1"], {"rle": "WrongBytesError: other bytes"})
+    file = tmp_path / "memory-saving.csv"
+    finish("examples.x", ["--quick"], file, "Title", evaluation, Figures(("buffer",), [("SB3",)]), "Note.")
+    text = file.with_suffix(".md").read_text(encoding="utf-8")
+    for part in ("Title.", "zstd22 25%", "igzip1", "rle failed: WrongBytesError", "`python -m examples.x --quick`"):
+        assert part in text
+    assert results[1].full_cpu == 4
+    assert results[1].full_resident == pytest.approx(6000 + 100 * (10 + 50) * (80 / 25 - 1))
