@@ -1,6 +1,7 @@
 """The core with no plugin and no extra."""
 
 import importlib.util
+import subprocess
 from importlib.metadata import distributions
 
 import numpy as np
@@ -65,9 +66,23 @@ def test_buffer_classes_say_which_extra_they_need(name):
         getattr(compressed, name)
 
 
+@pytest.mark.parametrize("module", ["training_utils.eval_model", "vec_buf"])
+def test_training_utilities_say_which_extra_they_need(module):
+    with pytest.raises(MissingExtraError, match=r'pip install "sb3-extra-buffers\[sb3\]>=1"'):
+        importlib.import_module(f"sb3_extra_buffers.{module}")
+
+
 def test_helpers_of_the_buffers_work_without_stable_baselines3():
     assert compressed.find_buffer_dtypes((84, 84)) == {"elem_type": np.uint8, "runs_type": np.uint16}
     installed = [compressed.has_zstd(), compressed.has_lz4(), compressed.has_numba(), compressed.has_igzip()]
     assert installed == [False] * 4
     with pytest.raises(MissingExtraError, match=r"sb3-extra-buffers\[numba\]"):
         compressed.init_jit()
+
+
+def test_the_command_line_says_what_to_install():
+    done = subprocess.run(["sb3-buffers", "codecs"], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: The command line needs the package ")
+    assert '[cli]>=1"' in done.stderr
+    assert done.stderr.count("\n") == 1

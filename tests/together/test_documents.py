@@ -1,22 +1,29 @@
 """What the documents say is what the code does."""
 
 import contextlib
+import doctest
 import re
+import subprocess
 import sys
+import traceback
 import types
 from pathlib import Path
 
 import pytest
 
+from sb3_extra_buffers import codecs, errors
+from sb3_extra_buffers.registry.unknown import unknown_name
 from sb3_extra_buffers.testing import CODEC_RULES, HEAP_RULES, HeapSubject, NotApplicable
+from scripts.draw_pictures import IMAGES, PICTURES
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
-    *sorted(ROOT.glob("docs/*.md")),
+    *sorted(path for path in ROOT.glob("docs/**/*.md") if "_build" not in path.parts),
     *sorted(ROOT.glob("packages/*/README.md")),
+    ROOT / "examples/README.md",
     ROOT / "examples/plugin-template/README.md",
 ]
 
@@ -58,6 +65,46 @@ def test_python_blocks_run_as_printed(document, tmp_path, monkeypatch):
     scope = {"__name__": "__main__", "__file__": str(tmp_path / "pasted.py")}
     for block in blocks:  # one after the other, in one scope, as a reader would paste them
         exec(compile(block, str(document), "exec"), scope)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_sessions_print_what_the_document_shows(document, tmp_path, monkeypatch):
+    sessions = re.findall(r"^```pycon\n(.*?)^```", document.read_text(), re.DOTALL | re.MULTILINE)
+    test = doctest.DocTestParser().get_doctest("\n".join(sessions), {}, document.name, str(document), 0)
+    if not test.examples:
+        pytest.skip("no session in this document")
+    monkeypatch.chdir(tmp_path)
+    differences = []
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False).run(test, out=differences.append)
+    assert not differences, "".join(differences)
+
+
+def test_errors_that_are_quoted_say_so_still():
+    text = (ROOT / "docs" / "troubleshooting.md").read_text()
+    quoted = re.findall(r"^```pycon\n((?!>>>).+)\n```$\n\n<!-- raised by: (.+) -->$", text, re.MULTILINE)
+    assert len(quoted) == text.count("<!-- raised by:") > 0
+    scope = {**vars(errors), "codecs": codecs, "unknown_name": unknown_name}
+    for shown, made_by in quoted:
+        error = eval(made_by, scope)
+        assert traceback.format_exception_only(type(error), error)[-1].strip() == shown
+
+
+def test_every_error_is_on_the_page_of_troubles():
+    text = (ROOT / "docs" / "troubleshooting.md").read_text()
+    kinds = [kind for name in errors.__all__ if not (kind := getattr(errors, name)).__subclasses__()]
+    assert [kind.__name__ for kind in kinds if f"{kind.__name__}: " not in text] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_shell_blocks_can_be_parsed(document):
+    for block in re.findall(r"^ *```(?:sh|bash)\n(.*?)^ *```", document.read_text(), re.DOTALL | re.MULTILINE):
+        parsed = subprocess.run(["bash", "-n"], input=block, capture_output=True, text=True)
+        assert parsed.stderr == ""
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_pictures_are_what_the_script_draws(name):
+    assert (IMAGES / name).read_text(encoding="utf-8") == PICTURES[name]()
 
 
 def test_the_codec_in_the_tutorial_is_the_template():

@@ -1,0 +1,60 @@
+"""The command line beside what other distributions bring."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sb3_extra_buffers.cli.starting import rendered, words_of
+from sb3_extra_buffers.recording import RecordBuffer
+
+TEMPLATE = Path(__file__).parents[2] / "examples" / "plugin-template"
+
+
+def run(*words):
+    command = [sys.executable, "-m", "sb3_extra_buffers.cli", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture
+def recording(tmp_path):
+    """A few colours that move, as a segmentation of a scene looks, saved."""
+    buffer = RecordBuffer((48, 64), ch_num=1, size=200)
+    for number in range(150):
+        frame = np.zeros((48, 64, 1), np.uint8)
+        frame[number % 40 : number % 40 + 8, 10:30] = 3
+        frame[20:30, number % 50 : number % 50 + 10] = 7
+        buffer.add(frame, 1.0, number % 3)
+    buffer.save(tmp_path / "labels.safetensors")
+    return tmp_path / "labels.safetensors"
+
+
+def test_advice_on_a_recording_compresses_masks(recording):
+    done = run("advise", recording, "--quick", "--json", "--codec", "rle", "--codec", "zstd/1")
+    assert done.returncode == 0, done.stderr
+    content = json.loads(done.stdout)
+    assert content["stream"]["label"] == "labels.safetensors"
+    assert content["stream"]["transitions"] == 149
+    assert content["compress"]
+    best = next(one for one in content["measured"] if one["name"] == content["recommended"])
+    assert best["times_smaller"] > 5
+
+
+def test_a_recording_tells_what_it_holds_and_is_whole(recording):
+    assert json.loads(run("inspect", recording, "--json").stdout)["kind"] == "recording"
+    assert "every checksum fits" in run("verify", recording).stdout
+
+
+@pytest.mark.parametrize(
+    ("source", "place"),
+    [
+        ("module.py.in", "src/sb3_extra_buffers_codec_bz2/bz2.py"),
+        ("init.py.in", "src/sb3_extra_buffers_codec_bz2/__init__.py"),
+        ("test_conformance.py.in", "tests/test_conformance.py"),
+    ],
+)
+def test_what_new_codec_writes_is_the_example_that_the_documents_explain(source, place):
+    assert rendered(source, words_of("bz2")) == (TEMPLATE / place).read_text()

@@ -1,0 +1,33 @@
+"""An evaluation records into every kind of record buffer."""
+
+import numpy as np
+import pytest
+from scripted_play import ScriptedModel, action, length, picture, reward, scripted_envs
+
+from sb3_extra_buffers.recording import DummyRecordBuffer, FramelessRecordBuffer, RecordBuffer
+from sb3_extra_buffers.training_utils.eval_model import eval_model
+
+MOMENTS = [(0, episode, step) for episode in range(3) for step in range(length(0, episode))]
+
+
+@pytest.mark.parametrize("kind", [RecordBuffer, FramelessRecordBuffer])
+def test_what_was_recorded_is_what_happened(kind):
+    # B10: the published function refused its own record buffers.
+    record = kind(res=(12, 12), ch_num=1, size=100)
+    eval_model(6, scripted_envs(2), ScriptedModel(), buffer=record, record_frames="render")
+    assert [list(episode) for episode in record.episodes] == [
+        [index for index, moment in enumerate(MOMENTS) if moment[1] == episode] for episode in range(3)
+    ]
+    clip = record.read(0, len(record))
+    assert clip.rewards.tolist() == [reward(*moment) for moment in MOMENTS]
+    assert clip.actions.ravel().tolist() == [action(*moment) for moment in MOMENTS]
+    assert clip.dones.tolist() == [step + 1 == length(env, episode) for env, episode, step in MOMENTS]
+    if kind is RecordBuffer:
+        assert np.array_equal(clip.frames, [picture(*moment) for moment in MOMENTS])
+
+
+def test_several_recordings_are_made_at_once():
+    records = [RecordBuffer(res=(12, 12), ch_num=1, size=100), DummyRecordBuffer()]
+    _, seconds = eval_model(6, scripted_envs(2), ScriptedModel(), buffer=records, record_frames="render")
+    assert [len(record) for record in records] == [len(MOMENTS)] * 2
+    assert len(seconds) == 2
