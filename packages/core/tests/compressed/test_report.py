@@ -10,6 +10,7 @@ import torch as th
 from gymnasium import spaces
 
 from sb3_extra_buffers import codecs
+from sb3_extra_buffers import frames as frames_package
 from sb3_extra_buffers.compressed import (
     CompressedDictReplayBuffer,
     CompressedReplayBuffer,
@@ -183,6 +184,17 @@ def test_memory_for_batches_is_told_and_not_counted():
     report = dataclasses.replace(EXAMPLE, batches=14_000_000)
     assert report.ratio == EXAMPLE.ratio
     assert str(report).endswith("7,000 transitions evicted; 14.0 MB kept for batches")
+
+
+def test_memory_that_reading_frames_without_compiled_kernels_takes_is_told(monkeypatch):
+    numpy = frames_package.registry.load("numpy")
+    monkeypatch.setattr(frames_package, "create", numpy.factory)
+    noise = np.random.default_rng(0).integers(0, 256, (41, 40, 40), np.uint8)
+    buffer = play(CompressedReplayBuffer(40, IMAGE, ACTIONS, layout="frames", compression_method="none"), noise)
+    buffer.sample(32)
+    batch = 2 * 32 * 1600
+    # Beside the batch itself, a place of eight bytes for each byte that a patch puts: of noise, all of 16 frames or more.
+    assert buffer.memory_report().batches > batch + 8 * 16 * 1600
 
 
 def test_a_buffer_without_keys_calls_its_line_observations():

@@ -190,8 +190,9 @@ class ObservationStorage:
 
     @property
     def nbytes_for_batches(self) -> int:
-        """Bytes of memory that batches are decoded into."""
-        return sum(array.nbytes_for_batches for array in self._arrays()) + self._pairs.nbytes
+        """Bytes of memory that batches are decoded into, and of what that takes."""
+        kernels = sum(getattr(frames.kernels, "nbytes_for_batches", 0) for frames in self._frames)
+        return sum(array.nbytes_for_batches for array in self._arrays()) + self._pairs.nbytes + int(kernels)
 
     def has_evicted(self, row: int) -> bool:
         """Whether a heap that keeps to a budget has dropped a row at once that was just written."""

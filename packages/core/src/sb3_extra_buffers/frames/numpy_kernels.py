@@ -27,6 +27,11 @@ class NumpyKernels:
         # Memory for a batch comes page by page from the system if it is not used again: half of the time of a batch.
         self._memory = BatchMemory(_BLOCKS)
 
+    @property
+    def nbytes_for_batches(self) -> int:
+        """How much memory is held for the batches to come; kernels that hold none need not say so."""
+        return self._memory.nbytes
+
     def write(
         self, streams: Streams, references: Indices, rows: Bytes, begin: int, following: Bytes | None = None, /
     ) -> int:
