@@ -193,7 +193,7 @@ def test_memory_that_reading_frames_without_compiled_kernels_takes_is_told(monke
     buffer = play(CompressedReplayBuffer(40, IMAGE, ACTIONS, layout="frames", compression_method="none"), noise)
     buffer.sample(32)
     batch = 2 * 32 * 1600
-    # Beside the batch itself, a place of eight bytes for each byte that a patch puts: of noise, all of 16 frames or more.
+    # Besides the batch itself, eight bytes for each byte that a patch puts: of noise, all of 16 frames or more.
     assert buffer.memory_report().batches > batch + 8 * 16 * 1600
 
 
