@@ -15,6 +15,8 @@ from sb3_extra_buffers_codec_rle_numba.memory import copy, load, prefetch, store
 U = np.uint64
 _WORD = U(0)
 _MAX_GAP, _MAX_STEP = U(2), U(255)
+#: A step that puts nothing goes 256 times as far.
+_LEAP_BITS = U(8)
 #: Zeros behind a chunk.
 PADDING = U(7)
 _BLOCK = U(64)
@@ -78,10 +80,13 @@ def write_patch(old: Any, new: Any, nbytes: Any, steps: Any, content: Any) -> An
             end = following + U(1)
             following = _next_difference(old, new, end, nbytes)
         skip = begin - last
-        while skip > _MAX_STEP:
-            store(steps, np.uint16(_MAX_STEP))
+        far = skip >> _LEAP_BITS
+        while far:
+            leap = min(far, _MAX_STEP)
+            store(steps, np.uint16(leap))
             steps += U(2)
-            skip -= _MAX_STEP
+            far -= leap
+        skip &= _MAX_STEP
         while begin < end:
             size = min(end - begin, _MAX_STEP)
             store(steps, np.uint16(skip | (size << U(8))))
@@ -107,13 +112,14 @@ def apply_patch(frame: Any, nbytes: Any, steps: Any, count: Any, content: Any, l
     for _ in range(count):
         step = U(load(steps, np.uint16(0)))
         steps += U(2)
-        place += step & _MAX_STEP
         size = step >> U(8)
+        skip = step & _MAX_STEP
+        place += skip if size else skip << _LEAP_BITS
         if place + size > end or content + size > limit:
             return U(0)
         if size <= U(8) and place + U(8) <= end:
-            # Most are short: one load, one mask and one store instead of a call. A third of them put nothing, which
-            # stores what was there: asking first would be a branch that no processor foretells.
+            # Most are short: one load, one mask and one store instead of a call. Those that put nothing store what
+            # was there: asking first would be a branch that no processor foretells.
             keep = ~_WORD << (size << U(3)) if size < U(8) else _WORD
             store(place, (load(place, _WORD) & keep) | (load(content, _WORD) & ~keep))
         else:

@@ -59,9 +59,14 @@ def frame(size, **bytes_):
         ([frame(10, _0=1, _3=2)], [1, 0, 0, 4, 1, 0, 0, 2]),
         ([frame(10, _0=1, _4=2)], [2, 0, 0, 1, 3, 1, 1, 2]),
         ([frame(10, _0=5), frame(10, _9=6)], [1, 0, 2, 0, 0, 1, 0, 1, 8, 1, 5, 0, 6]),
-        # A way of 256 takes a step that puts nothing.
+        # A way of 256 takes a step that puts nothing, which goes 256 times as far.
         ([frame(600, _255=1)], [1, 0, 255, 1, 1]),
-        ([frame(600, _256=1)], [2, 0, 255, 0, 1, 1, 1]),
+        ([frame(600, _256=1)], [2, 0, 1, 0, 0, 1, 1]),
+        ([frame(600, _3=9, _599=1)], [3, 0, 3, 1, 2, 0, 83, 1, 9, 1]),
+        # One of these reaches 65280 bytes far.
+        ([frame(66_000, _65535=1)], [2, 0, 255, 0, 255, 1, 1]),
+        ([frame(66_000, _65536=1)], [3, 0, 255, 0, 1, 0, 0, 1, 1]),
+        ([frame(200_000, _199999=1)], [5, 0, 0, 0, *[255, 0] * 3, 16, 0, 63, 1, 1]),
         # 300 bytes in a row take two steps.
         ([np.full(300, 9, np.uint8)], [2, 0, 0, 255, 0, 45, *[9] * 300]),
         ([np.full(255, 9, np.uint8)], [1, 0, 0, 255, *[9] * 255]),
@@ -117,6 +122,7 @@ def test_ranges_are_spread():
         [9, 0, 3, 1, 7, *[0] * 7],  # more steps than there are
         [1, 0, 3, 200, 7, *[0] * 7],  # puts beyond the frame
         [1, 0, 250, 1, 7, *[0] * 7],  # goes beyond the frame
+        [1, 0, 1, 0, *[0] * 7],  # goes beyond the frame and puts nothing there
         [1, 0, 3, 6, 7, 7],  # ends too early
     ],
 )
@@ -126,7 +132,7 @@ def test_damage_is_noticed(damaged):
 
 
 def test_steps_that_put_nothing_are_followed_wherever_they_are():
-    counts, steps, content = [2, 0, 0, 0, 3, 0], [3, 1, 4, 0, 1, 0, 1, 1, 5, 0], [7, 8]
+    counts, steps, content = [2, 0, 0, 0, 3, 0], [3, 1, 4, 0, 1, 0, 1, 1, 2, 0], [7, 8]
     packed = np.array([*counts, *steps, *content, *[0] * 7], np.uint8)
-    expected = [frame(10, _3=7), frame(10, _3=7), frame(10, _2=8, _3=7)]
-    np.testing.assert_array_equal(unpack(packed, 3, np.zeros(10, np.uint8)), expected)
+    expected = [frame(2000, _3=7), frame(2000, _3=7), frame(2000, _3=7, _257=8)]
+    np.testing.assert_array_equal(unpack(packed, 3, np.zeros(2000, np.uint8)), expected)

@@ -45,6 +45,14 @@ def test_two_batches_take_turns_as_in_a_training_loop():
     assert memory.nbytes == 2 * batch.nbytes
 
 
+def test_of_what_nobody_holds_the_memory_that_was_used_last_comes_first():
+    memory = BatchMemory()
+    batches = [memory.empty(SHAPE, DTYPE) for _ in range(2)]
+    last = place(batches[1])
+    batches.clear()
+    assert [place(memory.empty(SHAPE, DTYPE)) for _ in range(3)] == [last] * 3
+
+
 @pytest.mark.parametrize(
     "held",
     [

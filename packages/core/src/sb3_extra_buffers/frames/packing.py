@@ -19,6 +19,8 @@ from sb3_extra_buffers.views import BatchMemory, Bytes, Indices
 MAX_GAP = 2
 #: The longest segment, and the longest way to it.
 MAX_STEP = 255
+#: A step that puts nothing goes so many times as far: frames that change in few places have long ways between them.
+LEAP = 256
 #: What follows the last byte, so that eight bytes can be read from wherever a segment is.
 PADDING = 7
 #: The same as bytes.
@@ -62,12 +64,15 @@ def patch(old: Bytes, new: Bytes) -> tuple[Bytes, Bytes]:
     skips, sizes = begins - np.concatenate([[0], ends[:-1]]), ends - begins
     bytes_ = new[spread(begins, sizes)]
     # What is too long for one step takes several: first those that only skip, then those that only put.
-    leaps, pieces = np.maximum(skips - 1, 0) // MAX_STEP, (sizes - 1) // MAX_STEP
+    far, pieces = skips // LEAP, (sizes - 1) // MAX_STEP
+    leaps = -(-far // MAX_STEP)
     count = leaps + 1 + pieces
     steps = np.zeros((int(count.sum()), 2), np.uint8)
     main = np.cumsum(count) - 1 - pieces
     steps[spread(main - leaps, leaps), 0] = MAX_STEP
-    steps[main, 0] = skips - leaps * MAX_STEP
+    is_far = far > 0
+    steps[(main - 1)[is_far], 0] = (far - (leaps - 1) * MAX_STEP)[is_far]
+    steps[main, 0] = skips % LEAP
     steps[main, 1] = np.minimum(sizes, MAX_STEP)
     steps[spread(main + 1, pieces), 1] = MAX_STEP
     long = pieces > 0
@@ -118,6 +123,7 @@ class Parsed:
         steps = _joined(own, _STEP)
         # How far steps go in all, patch after patch without an end, and how many bytes they put.
         skips, puts = steps & MAX_STEP, steps >> 8
+        skips[puts == 0] *= LEAP
         ways, bytes_ = _sums(skips + puts, memory), _sums(puts, memory)
         edges = _sums(counts.reshape(-1), memory)
         way_at, byte_at = ways[edges], bytes_[edges]

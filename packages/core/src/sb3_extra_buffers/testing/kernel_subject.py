@@ -38,6 +38,8 @@ GEOMETRIES = (
     FrameGeometry(3, 1, 1),
     FrameGeometry(6, 9, 2),
 )
+#: Ways within a frame that take several steps, and counts of four bytes.
+LARGE = FrameGeometry(2, 1, 200_000)
 
 
 @dataclass

@@ -19,8 +19,8 @@ BLOCKS = 2
 
 
 def _pop(blocks: deque[Bytes]) -> tuple[Bytes, int]:
-    """The oldest block, and how many references to it are counted here."""
-    block = blocks.popleft()
+    """The block that was used last, and how many references to it are counted here."""
+    block = blocks.pop()
     return block, getrefcount(block)
 
 
@@ -59,15 +59,17 @@ class BatchMemory:
         return self._block(nbytes)[:nbytes].view(dtype).reshape(shape)
 
     def _block(self, nbytes: int) -> Bytes:
-        # A block is taken out while it is looked at, so that two threads never find the same one.
+        # A block is taken out while it is looked at, so that two threads never find the same one. The one that was used
+        # last comes first: where a batch is done with at once, on its way to a device, it is still in the cache.
         for _ in range(len(self._blocks)):
             try:
                 block, references = _pop(self._blocks)
             except IndexError:  # another thread has it
                 break
-            self._blocks.append(block)
             if references == _UNUSED and nbytes <= block.nbytes:
+                self._blocks.append(block)
                 return block
+            self._blocks.appendleft(block)
         block = np.empty(nbytes, np.uint8)
         self._blocks.append(block)
         return block

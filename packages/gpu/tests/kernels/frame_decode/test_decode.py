@@ -118,6 +118,18 @@ def test_large_frames_have_wide_counts(decode, chunks):
     assert np.array_equal(out.reshape(2, nbytes)[::-1], frames)
 
 
+def test_long_ways(decode, chunks):
+    """A step that puts nothing goes 256 times as far, and several of them behind each other further still."""
+    nbytes, places = 140_000, [5, 261, 600, 66_000, 131_600, 139_999]
+    base = np.full(nbytes, 3, np.uint8)
+    frames = np.repeat(base[np.newaxis], 2, axis=0)
+    frames[0, places], frames[1, places[::2]] = 8, 9
+    batch = chunks.Batch([chunks.pack(base, frames)], [2], [base], [[0, 1]], [[nbytes, 0]])
+    out, damaged = decode(batch, 2 * nbytes, nbytes, alignment=16)
+    assert damaged == -1
+    assert np.array_equal(out.reshape(2, nbytes)[::-1], frames)
+
+
 def test_many_short_steps(decode, chunks):
     """More steps in a patch than are taken at once, and steps that only skip."""
     base = np.zeros(3000, np.uint8)

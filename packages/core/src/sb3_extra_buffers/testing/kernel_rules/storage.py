@@ -8,7 +8,7 @@ import numpy as np
 
 from sb3_extra_buffers import frames
 from sb3_extra_buffers.frames import FrameGeometry
-from sb3_extra_buffers.testing.kernel_subject import GEOMETRIES, KERNEL_RULES, KernelSubject, Workbench, play
+from sb3_extra_buffers.testing.kernel_subject import GEOMETRIES, KERNEL_RULES, LARGE, KernelSubject, Workbench, play
 from sb3_extra_buffers.testing.rule import expect
 
 _NUMBERS = (
@@ -36,13 +36,14 @@ def read_back(subject: KernelSubject) -> None:
     for number, geometry in enumerate(GEOMETRIES):
         rng = np.random.default_rng(number)
         for streams in (1, 3):
-            _compare_with_truth(rng, Workbench(subject.create(), geometry, 7 * streams, streams), streams)
+            _compare_with_truth(rng, Workbench(subject.create(), geometry, 7 * streams, streams), streams, 150)
+    _compare_with_truth(np.random.default_rng(0), Workbench(subject.create(), LARGE, 7, 1), 1, 25)
 
 
-def _compare_with_truth(rng: np.random.Generator, bench: Workbench, streams: int) -> None:
+def _compare_with_truth(rng: np.random.Generator, bench: Workbench, streams: int, steps: int) -> None:
     geometry, cells, row, before = bench.streams.geometry, bench.streams.cells, 0, None
     truth = np.zeros((2 * cells, geometry.row_nbytes), np.uint8)
-    for rows in play(rng, geometry, streams, 150):
+    for rows in play(rng, geometry, streams, steps):
         if before is not None:
             row = int(rng.integers(0, cells // streams)) if rng.random() < 0.1 else (row + 1) % (cells // streams)
             here = np.arange(streams) + row * streams
@@ -86,8 +87,8 @@ def same_numbers(subject: KernelSubject) -> None:
 )
 def same_bytes(subject: KernelSubject) -> None:
     kernels, reference, rng = subject.create(), frames.create("numpy"), np.random.default_rng(0)
-    for nbytes in (1, 2, 7, 8, 9, 255, 256, 600, 7056):
-        for share in (0, 0.001, 0.05, 0.3, 1):
+    for nbytes in (1, 2, 7, 8, 9, 255, 256, 600, 7056, LARGE.frame_nbytes):
+        for share in (0, 1e-5, 0.001, 0.05, 0.3, 1):
             content = np.zeros((9, nbytes), np.uint8)
             base = rng.integers(0, 256, nbytes).astype(np.uint8)
             for index in range(1, 9):

@@ -13,8 +13,10 @@ from sb3_extra_buffers.gpu_buffers.kernels.jit import jit
 
 #: Zeros behind a chunk.
 PADDING = tl.constexpr(7)
-#: Steps of a patch that are taken at once. Two sums over so many still fit one word: 128 * 510 < 1 << 16.
+#: Steps of a patch that are taken at once.
 STEPS = tl.constexpr(128)
+#: A step that puts nothing goes so many times as far.
+LEAP = tl.constexpr(256)
 #: Bytes that all of these steps put at once. Most steps put fewer than this.
 PIECE = tl.constexpr(8)
 
@@ -66,23 +68,22 @@ def apply_patch(
         index = begin + tl.arange(0, STEPS)
         step = tl.load(steps + index, mask=index < number, other=0).to(tl.int32)
         put = step >> 8
-        # How far a step goes in the lower half of a word, what it puts in the upper one: one sum instead of two.
-        both = (step & 255) + put | put << 16
-        total = tl.sum(both, axis=0)
-        way = total & 0xFFFF
-        if (place + way > nbytes) | (content + (total >> 16) > limit):
+        skip = step & 255
+        way = tl.where(put == 0, skip * LEAP, skip + put)
+        total = tl.sum(way, axis=0)
+        total_put = tl.sum(put, axis=0)
+        if (place + total > nbytes) | (content + total_put > limit):
             content = content * 0 - 1
         else:
-            through = tl.cumsum(both, axis=0)
-            target = frame + (place + (through & 0xFFFF) - put)[:, None]
-            source = payload + content + ((through >> 16) - put)[:, None]
+            target = frame + (place + tl.cumsum(way, axis=0) - put)[:, None]
+            source = payload + content + (tl.cumsum(put, axis=0) - put)[:, None]
             # Where steps put bytes they go on behind the step before, so no two of them put the same byte.
             for piece in range(0, tl.max(put, axis=0), PIECE):
                 byte = piece + tl.arange(0, PIECE)[None, :]
                 inside = byte < put[:, None]
                 tl.store(target + byte, tl.load(source + byte, mask=inside, other=0), mask=inside)
-            place += way
-            content += total >> 16
+            place += total
+            content += total_put
         begin += STEPS
     return content
 

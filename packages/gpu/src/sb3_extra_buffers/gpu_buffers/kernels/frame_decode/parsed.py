@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 
 from sb3_extra_buffers.errors import PayloadError
-from sb3_extra_buffers.frames.packing import PADDING, count_dtype
+from sb3_extra_buffers.frames.packing import LEAP, PADDING, count_dtype
 
 
 class Patches(NamedTuple):
@@ -49,8 +49,8 @@ def parse(chunks: Sequence[torch.Tensor], sizes: Sequence[int], upto: Sequence[i
     # The steps, chunk by chunk: how far each goes, counted from the beginning of its patch, and what it puts.
     own = counts.sum(1)
     step = _spread(steps_begin, own, 2)
-    put = data[step + 1].to(torch.int64)
-    way, through = _sums(data[step].to(torch.int64) + put), _sums(put)
+    skip, put = data[step].to(torch.int64), data[step + 1].to(torch.int64)
+    way, through = _sums(torch.where(put == 0, skip * LEAP, skip + put)), _sums(put)
     patch = counts.view(-1)
     first = torch.cumsum(patch, 0) - patch
     end = way[1:] - torch.repeat_interleave(way[first], patch)
