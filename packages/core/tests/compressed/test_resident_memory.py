@@ -29,6 +29,7 @@ MEASURED_OF_SB3 = 2_000
 N_ENVS = 8
 OBSERVATIONS = 1_000
 EPISODE = 125
+WARM_UP = 2_000
 
 
 #: Read after every lap. What is needed to read frames without numba is used again, but it takes some batches until it
@@ -73,7 +74,7 @@ def grown(codec, layout, transitions, wraps):
 def main(codec, layout, transitions, wraps):
     observations = mspacman() if can_play() else maze()
     # Libraries take the same memory for a million transitions as for a few. Used once before, they do not count.
-    use(make(codec, layout, 64 * N_ENVS), observations)
+    use(make(codec, layout, WARM_UP), observations)
     before = resident()
     buffer, full = make(codec, layout, int(transitions)), []
     for _ in range(1 + int(wraps)):
