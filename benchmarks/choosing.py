@@ -107,9 +107,9 @@ def page(found: dict[str, Advice], has_pictures: bool, command: str) -> str:
     read = (
         f"from the root of a checkout. Memory is extrapolated to {advice.transitions:,} transitions, from "
         f"{advice.stream.transitions:,} that were played; [frames](../frames.md#what-it-costs) have been measured at "
-        "one million, too. Times are factors to Stable-Baselines3's own buffer in the same run. The sentence above each "
-        "table is about all that a buffer does while DQN trains: an `add`, and a batch for every fourth of them. Bold "
-        "is what the advisor recommends; `auto` is what you get without asking for anything. For an environment of "
+        "one million, too. Times are factors to Stable-Baselines3's own buffer in the same run. The sentence above "
+        "each table is about all that a buffer does while DQN trains: an `add`, and a batch for every fourth of them. "
+        "Bold is what the advisor recommends; `auto` is what you get without asking for anything. For an environment of "
         "your own:"
     )
     parts = [
