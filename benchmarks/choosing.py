@@ -109,8 +109,8 @@ def page(found: dict[str, Advice], has_pictures: bool, command: str) -> str:
         f"{advice.stream.transitions:,} that were played; [frames](../frames.md#what-it-costs) have been measured at "
         "one million, too. Times are factors to Stable-Baselines3's own buffer in the same run. The sentence above "
         "each table is about all that a buffer does while DQN trains: an `add`, and a batch for every fourth of them. "
-        "Bold is what the advisor recommends; `auto` is what you get without asking for anything. For an environment of "
-        "your own:"
+        "Bold is what the advisor recommends; `auto` is what you get without asking for anything. For an environment "
+        "of your own:"
     )
     parts = [
         "# What suits which observations",
