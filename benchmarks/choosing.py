@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -66,6 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures and the machine")
     parser.add_argument("--quick", action="store_true", help="a little of each, to see that it works")
     options = parser.parse_args(arguments)
+    command = shlex.join(["python", "-m", "benchmarks.choosing", *(sys.argv[1:] if arguments is None else arguments)])
     found: dict[str, Advice] = {}
     for kind in options.kinds:
         title, environment = KINDS[kind]
@@ -76,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if options.pictures is not None:
             draw(found[kind], options.pictures / f"pareto-{kind}.svg")
     if options.page is not None:
-        options.page.write_text(page(found, options.pictures is not None), encoding="utf-8")
+        options.page.write_text(page(found, options.pictures is not None, command), encoding="utf-8")
     if options.json is not None:
         content = {"machine": machine_info(), "kinds": {kind: advice.as_json() for kind, advice in found.items()}}
         options.json.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
@@ -96,20 +99,33 @@ def table(advice: Advice) -> str:
     return "\n".join([f"## {advice.stream.label}", "", advice.verdict.reason, "", *lines, ""])
 
 
-def page(found: dict[str, Advice], has_pictures: bool) -> str:
+def page(found: dict[str, Advice], has_pictures: bool, command: str) -> str:
     """All kinds, as a page of the documents."""
     machine = machine_info()
     where = f"{machine['usable_cpus']} cores of {machine['processor']}, Python {machine['python']}"
-    made = f"Made by `python -m benchmarks.choosing` on {where}: random play, one environment."
+    advice = next(iter(found.values()))
     read = (
-        "Memory is extrapolated to the size that is named. Times are factors to Stable-Baselines3's own buffer in the"
+        f"from the root of a checkout. Memory is extrapolated to {advice.transitions:,} transitions, from "
+        f"{advice.stream.transitions:,} that were played; [frames](../frames.md#what-it-costs) have been measured at "
+        "one million, too. Times are factors to Stable-Baselines3's own buffer in the same run. The sentence above "
+        "each table is about all that a buffer does while DQN trains: an `add`, and a batch for every fourth of them. "
+        "Bold is what the advisor recommends; `auto` is what you get without asking for anything. For an environment "
+        "of your own:"
     )
     parts = [
         "# What suits which observations",
         "",
-        made,
+        f"Random play, one environment, on {where}. Made by",
         "",
-        f"{read} same run. Bold is what the advisor recommends.",
+        "```sh",
+        command,
+        "```",
+        "",
+        read,
+        "",
+        "```sh",
+        f"sb3-buffers advise ALE/MsPacman-v5 --size {advice.transitions} --plot memory.svg",
+        "```",
         "",
     ]
     for kind, advice in found.items():

@@ -23,19 +23,17 @@ IMAGES = Path(__file__).parents[1] / "docs" / "images"
 
 def layers() -> str:
     """What imports what: each row only from the rows below it."""
-    picture = Picture(860, 584, "Layers, from the command line at the top down to the errors")
+    picture = Picture(860, 648, "Layers, from the command line at the top down to the errors")
     rows: list[tuple[str, list[tuple[str, str]]]] = [
-        (
-            PALE_ORANGE,
-            [("cli", "the command sb3-buffers, above the advisor"), ("advisor", "what to use, tried on data")],
-        ),
+        (PALE_ORANGE, [("cli", "the command sb3-buffers")]),
+        (PALE_ORANGE, [("advisor", "which way to store suits your observations")]),
         (
             PALE_ORANGE,
             [
                 ("gpu_buffers", "on a torch device"),
                 ("recording", "what an agent saw"),
                 ("training_utils", "play, evaluate, fill"),
-                ("vec_buf", "one stream, many buffers"),
+                ("vec_buf", "feeds many buffers"),
             ],
         ),
         (
@@ -55,7 +53,7 @@ def layers() -> str:
             PALE_BLUE,
             [
                 ("sharing", "process to process"),
-                ("frames", "what images are made of"),
+                ("frames", "images, as patches"),
                 ("heaps", "where bytes live"),
                 ("codecs", "what bytes become"),
             ],
@@ -73,23 +71,23 @@ def layers() -> str:
         for place, (name, note) in enumerate(boxes):
             picture.labelled(left + place * (each + gap), y, each, height, name, note, fill)
     bottom = 28 + len(rows) * (height + gap) - gap
-    picture.path(f"M30 40 V{bottom - 8}", BLUE, 2, tip=True)
+    picture.path(f"M30 168 V{bottom - 8}", BLUE, 2, tip=True)
     picture.words(30, bottom + 12, "add", BLUE, bold=True, at="middle")
-    picture.path(f"M48 {bottom - 8} V40", ORANGE, 2, tip=True)
-    picture.words(42, 22, "sample", ORANGE, bold=True, at="middle")
+    picture.path(f"M48 {bottom - 8} V168", ORANGE, 2, tip=True)
+    picture.words(40, 156, "sample", ORANGE, bold=True, at="middle")
     for top, end, color, lines in (
-        (28, 208, ORANGE, ["need torch and", "Stable-Baselines3", "(not cli, recording)"]),
-        (220, bottom, BLUE, ["need numpy and", "pluggy alone"]),
+        (28, 272, ORANGE, ["need torch and", "Stable-Baselines3;", "recording does not,", "cli only to advise"]),
+        (284, bottom, BLUE, ["need numpy and", "pluggy alone;", "testing also pytest"]),
     ):
         picture.path(f"M684 {top} h8 V{end} h-8", color, 2)
         for number, line in enumerate(lines):
-            picture.words(702, (60 if top == 28 else 254) + 17 * number, line, color)
-    picture.box(712, 348, 132, 76, PALE_GREEN, dashed=True)
+            picture.words(702, top + 32 + 17 * number, line, color)
+    picture.box(712, 412, 132, 76, PALE_GREEN, dashed=True)
     for number, line in enumerate(["codec-zstd, -lz4,", "-isal, -rle-numba,", "and yours"]):
-        picture.words(778, 369 + 18 * number, line, at="middle", size=12)
-    picture.path("M712 380 H674", GREEN, 2, dashed=True, tip=True)
-    picture.words(778, 442, "found by entry point", GREEN, 11, at="middle")
-    picture.words(70, 570, "A row imports only from those below it, and neighbours do not know each other.", GRAY, 12)
+        picture.words(778, 433 + 18 * number, line, at="middle", size=12)
+    picture.path("M712 444 H674", GREEN, 2, dashed=True, tip=True)
+    picture.words(778, 506, "found by entry point", GREEN, 11, at="middle")
+    picture.words(70, 634, "A row imports only from those below it, and neighbours do not know each other.", GRAY, 12)
     return picture.svg()
 
 

@@ -7,6 +7,8 @@ from html import escape
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#AA4499"
 INK, GRAY, RULE = "#222222", "#5F5F5F", "#8A8A8A"
 PALE_BLUE, PALE_ORANGE, PALE_GREEN, PALE = "#E3EFF8", "#FBE9DC", "#DDF2EA", "#F2F2F2"
+#: What a letter of a note takes in a wide font, and some room at both ends.
+_NOTE_WIDTH = 6.5
 
 
 class Picture:
@@ -50,7 +52,9 @@ class Picture:
     def labelled(
         self, x: float, y: float, width: float, height: float, name: str, note: str = "", fill: str = PALE_BLUE
     ) -> None:
-        """A box with a name, and below it what it is."""
+        """A box with a name, and below it what it is, which must fit in."""
+        if len(note) * _NOTE_WIDTH > width:
+            raise ValueError(f"a box of {width:g} is too narrow for {note!r}")
         self.box(x, y, width, height, fill)
         middle = x + width / 2
         self.words(middle, y + height / 2 + (-2 if note else 5), name, bold=True, at="middle")

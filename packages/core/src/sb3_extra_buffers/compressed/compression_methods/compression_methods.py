@@ -4,8 +4,13 @@ from typing import Any
 
 from sb3_extra_buffers.compressed import compression_methods as _package
 from sb3_extra_buffers.compressed.availability import has_igzip, has_lz4, has_numba, has_zstd
+from sb3_extra_buffers.compressed.compression_methods.pickled import published
 
 __all__ = ["has_igzip", "has_lz4", "has_numba", "has_zstd"]
+
+no_compress = no_decompress = published
+rle_compress = rle_numpy_decompress = rle_numpy_decompress_old = published
+gzip_compress = gzip_decompress = igzip_compress = igzip_decompress = published
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,7 @@
+"""Import path of the published package, for buffers that it pickled."""
+
+from sb3_extra_buffers.compressed.compression_methods.pickled import published
+
+__all__: list[str] = []
+
+lz4_frame_compress = lz4_frame_decompress = lz4_block_compress = lz4_block_decompress = published

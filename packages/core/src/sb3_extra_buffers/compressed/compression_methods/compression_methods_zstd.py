@@ -1,0 +1,7 @@
+"""Import path of the published package, for buffers that it pickled."""
+
+from sb3_extra_buffers.compressed.compression_methods.pickled import published
+
+__all__: list[str] = []
+
+zstd_compress = zstd_decompress = published
