@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scripted_play import ScriptedModel, action, length, picture, reward, scripted_envs
+from scripted_play import ScriptedModel, action, is_timeout, length, picture, reward, scripted_envs
 
 from sb3_extra_buffers.compressed import CompressedReplayBuffer
 from sb3_extra_buffers.recording import DummyRecordBuffer, FramelessRecordBuffer, RecordBuffer
@@ -44,3 +44,16 @@ def test_a_warm_up_is_recorded_beside_a_buffer_and_alone():
     warm_up(other, 1, scripted_envs(2), ScriptedModel(), 6, record_frames="render")
     for record in (film, other):
         assert np.array_equal(record[:].frames, [picture(*moment) for moment in MOMENTS])
+
+
+@pytest.mark.parametrize("kind", [RecordBuffer, FramelessRecordBuffer])
+def test_a_recording_with_one_feature_tells_ends_from_what_was_cut_off(kind):
+    record = kind(res=(12, 12), ch_num=1, size=100, dtypes=["uint8", "float64", "bool"])
+    eval_model(6, scripted_envs(2), ScriptedModel(), buffer=record, record_frames="render")
+    clip = record[:]
+    assert (
+        clip.features[clip.dones, 0].tolist()
+        == [is_timeout(0, episode) for episode in range(3)]
+        == [False, True, False]
+    )
+    assert not clip.features[~clip.dones].any()

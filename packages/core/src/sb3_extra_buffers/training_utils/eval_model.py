@@ -42,7 +42,8 @@ def eval_model(
     observation of an episode, actions of a Box between -1 and 1, nothing normalized by ``VecNormalize``. If there are
     several times as many environments as it has columns, each column gets whole episodes one after the other, and
     what cannot fill a row in the end is left out. Otherwise it also gets what environments play that are done with
-    their share. A record buffer gets the episodes of one environment that count.
+    their share. A record buffer gets the episodes of one environment that count. If it has one feature, that is
+    whether the episode was cut off, as by a time limit, and did not come to its end.
 
     :param n_eps: how many episodes count
     :param eval_env: where to play; it is reset first
