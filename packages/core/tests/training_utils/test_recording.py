@@ -100,6 +100,16 @@ def test_what_cannot_be_recorded_is_refused(is_dict, arguments, message):
         eval_model(2, scripted_envs(2, is_dict=is_dict), ScriptedModel(), buffer=Tape(), **arguments)
 
 
+@pytest.mark.parametrize(("n_eps", "number", "last"), [(1, 1, 0), (2, 2, 1)])
+def test_an_environment_that_plays_nothing_that_counts_cannot_be_recorded(n_eps, number, last):
+    tape = Tape()
+    message = rf"record_env={number} .*only the first {n_eps} of 3 environments have an episode.*play more episodes"
+    with pytest.raises(ParameterError, match=message):
+        eval_model(n_eps, scripted_envs(3), ScriptedModel(), buffer=tape, record_env=number)
+    eval_model(n_eps, scripted_envs(3), ScriptedModel(), buffer=tape, record_env=last)
+    assert_recorded(tape, last, 1, lambda *moment: np.array(moment))
+
+
 def test_an_environment_that_renders_no_image_is_refused(monkeypatch):
     env = scripted_envs(1)
     monkeypatch.setattr(env.envs[0].unwrapped, "render", lambda: None)
