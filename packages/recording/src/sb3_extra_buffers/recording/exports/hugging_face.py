@@ -36,7 +36,7 @@ def write_dataset(recording: Recording, path: AnyPath, *, steps: range | None = 
     target = Path(path)
     chosen = chosen_steps(recording, steps, _NAME)
     datasets = require("datasets", _NAME)
-    require("PIL", _NAME, "datasets")
+    require("PIL", _NAME)
     with new_folder(target, _NAME) as draft:
         stream = draft / "stream.arrow"
         with progress_bar(_NAME, len(chosen), progress) as advance:
@@ -72,7 +72,7 @@ def _features(clip: Clip, columns: dict[str, NDArray[Any]]) -> Any:
     datasets = require("datasets", _NAME)
     kinds = {}
     for name, values in columns.items():
-        value = datasets.Value(str(arrow_array(values[:1].reshape(-1)).type))
+        value = datasets.Value(str(arrow_array(values[:1].reshape(-1), _NAME).type))
         kinds[name] = value if values.ndim == 1 else datasets.Sequence(value, length=values.shape[1])
     if clip.frames is not None:
         height, width, channels = clip.frames.shape[1:]
@@ -83,7 +83,7 @@ def _features(clip: Clip, columns: dict[str, NDArray[Any]]) -> Any:
 
 
 def _column(values: NDArray[Any], kind: Any) -> Any:
-    found = arrow_array(values)
+    found = arrow_array(values, _NAME)
     return found if found.type == kind else found.cast(kind)
 
 

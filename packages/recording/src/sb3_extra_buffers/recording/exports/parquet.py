@@ -72,11 +72,13 @@ def write_parquet(
 
 def _table(clip: Clip, steps: range, episodes: list[range], encoding: str) -> Any:
     pa = require("pyarrow", _NAME)
-    columns = {name: arrow_array(values) for name, values in columns_of(clip, steps, episodes).items()}
+    columns = {name: arrow_array(values, _NAME) for name, values in columns_of(clip, steps, episodes).items()}
     about: dict[str, Any] = {"version": FORMAT_VERSION, "action_shape": clip.actions.shape[1:]}
     if clip.frames is not None:
         is_raw = encoding == "raw"
-        columns["frame"] = raw_frames(clip.frames) if is_raw else pa.array(png_frames(clip.frames, _NAME), pa.binary())
+        columns["frame"] = (
+            raw_frames(clip.frames, _NAME) if is_raw else pa.array(png_frames(clip.frames, _NAME), pa.binary())
+        )
         dtype = clip.frames.dtype.newbyteorder("<")
         about |= {"frames": encoding, "frame_shape": clip.frames.shape[1:], "frame_dtype": np.dtype(dtype).str}
     return pa.table(columns).replace_schema_metadata({METADATA_KEY: json.dumps(about)})

@@ -45,24 +45,26 @@ def feature_columns(clip: Clip) -> Iterator[tuple[str, NDArray[Any]]]:
         yield f"feature_{number}", features[str(number)] if features.dtype.names else features[:, number]
 
 
-def arrow_array(values: NDArray[Any]) -> Any:
+def arrow_array(values: NDArray[Any], feature: str) -> Any:
     """A column of numbers, or of lists of numbers that are all of one length.
 
     :param values: shape ``(n,)`` or ``(n, k)``
+    :param feature: what needs it, for the error
     """
-    pa = require("pyarrow", "to_parquet")
+    pa = require("pyarrow", feature)
     if values.ndim == 1:
         return pa.array(values)
     flat = pa.array(np.ascontiguousarray(values).reshape(-1))
     return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
 
 
-def raw_frames(frames: NDArray[Any]) -> Any:
+def raw_frames(frames: NDArray[Any], feature: str) -> Any:
     """The bytes of each frame, as they are in memory: row by row, channels last, little-endian. No copy is made.
 
     :param frames: shape ``(n, H, W, C)``
+    :param feature: what needs them, for the error
     """
-    pa = require("pyarrow", "to_parquet")
+    pa = require("pyarrow", feature)
     little = np.ascontiguousarray(frames, frames.dtype.newbyteorder("<"))
     kind = pa.binary(little[0].nbytes)
     return pa.Array.from_buffers(kind, len(little), [None, pa.py_buffer(little.reshape(-1).view(np.uint8))])
@@ -87,7 +89,7 @@ def png_frames(frames: NDArray[Any], feature: str) -> list[bytes]:
     if not can_be_png((shape[0], shape[1], shape[2]), frames.dtype):
         allowed = f"a PNG holds 1 to 4 channels of uint8, these have {shape[2]} of {frames.dtype}"
         raise ParameterError(feature, "frames", "png", allowed, "Use frames='raw'.")
-    images = require("PIL.Image", feature, "parquet")
+    images = require("PIL.Image", feature)
     pictures = frames[..., 0] if shape[2] == 1 else frames
     return [_png(images.fromarray(picture)) for picture in pictures]
 
