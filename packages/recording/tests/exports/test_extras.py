@@ -86,6 +86,15 @@ def test_what_records_while_somebody_plays_names_the_extra_that_brings_all_it_ne
     assert str(caught.value).endswith(line(extra))
 
 
+def test_on_a_python_that_is_too_old_for_a_library_the_error_says_so(without, monkeypatch):
+    without("minari")
+    monkeypatch.setattr("sb3_extra_buffers.recording.exports.extras._PYTHON", (3, 10))
+    with pytest.raises(
+        MissingExtraError, match=r"It needs Python 3\.11 or newer, this is 3\.10: use another one\. Run:"
+    ):
+        require("minari", "to_minari")
+
+
 def test_a_library_that_is_there_but_broken_says_so_itself(tmp_path, monkeypatch):
     (tmp_path / "av.py").write_text("import something_that_av_lacks")
     monkeypatch.delitem(sys.modules, "av", raising=False)

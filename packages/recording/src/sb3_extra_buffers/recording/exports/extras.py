@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -33,6 +34,9 @@ _LIBRARIES = {
     "pyarrow": "pyarrow",
     "stable_baselines3": "stable-baselines3",
 }
+#: What needs a newer Python than this package, so that an extra leaves it out on others.
+_PYTHONS = {"minari": (3, 11)}
+_PYTHON = sys.version_info[:2]
 
 
 def require(module: str, feature: str) -> Any:
@@ -56,4 +60,7 @@ def missing(error: ModuleNotFoundError, feature: str) -> Exception:
     name = (error.name or "").partition(".")[0]
     if name not in _LIBRARIES:
         return error
-    return MissingExtraError(feature, _LIBRARIES[name], _EXTRAS[feature], _DISTRIBUTION)
+    needed, hint = _PYTHONS.get(name, _PYTHON), ""
+    if needed > _PYTHON:
+        hint = "It needs Python {}.{} or newer, this is {}.{}: use another one.".format(*needed, *_PYTHON)
+    return MissingExtraError(feature, _LIBRARIES[name], _EXTRAS[feature], _DISTRIBUTION, hint)
