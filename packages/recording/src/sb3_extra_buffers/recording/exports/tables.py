@@ -13,8 +13,24 @@ from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.recording.clip import Clip
 from sb3_extra_buffers.recording.exports.extras import require
 
+#: Under this key, as JSON: what is needed to make arrays of the columns.
+METADATA_KEY = "sb3_extra_buffers.recording"
+#: Of what stands there.
+FORMAT_VERSION = 1
 #: Grey or colours, each with or without what Pillow takes for transparency; no value of it is changed.
 _PNG_CHANNELS = (1, 2, 3, 4)
+
+
+def about(clip: Clip) -> dict[str, Any]:
+    """What the columns do not tell: shapes of actions and frames, and the dtype of frames.
+
+    :param clip: some steps
+    """
+    said: dict[str, Any] = {"version": FORMAT_VERSION, "action_shape": clip.actions.shape[1:]}
+    if clip.frames is not None:
+        dtype = np.dtype(clip.frames.dtype.newbyteorder("<"))
+        said |= {"frame_shape": clip.frames.shape[1:], "frame_dtype": dtype.str}
+    return said
 
 
 def columns_of(clip: Clip, steps: range, episodes: list[range]) -> dict[str, NDArray[Any]]:
