@@ -17,6 +17,7 @@ from benchmarks.codec_measure import WrongBytesError
 from benchmarks.transitions import ACTION_SPACE, OBSERVATION_SPACE, Transitions
 from sb3_extra_buffers import frames
 from sb3_extra_buffers.compressed import CompressedReplayBuffer, CompressedRolloutBuffer
+from sb3_extra_buffers.vec_buf import DummyVecReplayBuffer, DummyVecRolloutBuffer
 
 #: The name of the plain buffer among the codecs.
 SB3 = "SB3"
@@ -82,25 +83,43 @@ def fill_replay(buffer: ReplayBuffer, source: Transitions) -> None:
         buffer.add(*source.step())
 
 
-def make_rollout(codec: str, observations: NDArray[np.uint8], threads: int | None = None) -> RolloutBuffer:
-    """A complete rollout of 128 steps of eight environments.
+def fill_replays(buffers: Iterable[ReplayBuffer], source: Transitions) -> None:
+    """The same for several buffers of one size, with one stream.
 
-    :param codec: as people type it, or ``"SB3"``
+    :param buffers: empty ones
+    :param source: what they all get
+    """
+    first, *others = buffers
+    spaces = first.observation_space, first.action_space
+    size, n_envs = first.buffer_size * first.n_envs, first.n_envs
+    fill_replay(DummyVecReplayBuffer(size, *spaces, "cpu", n_envs, buffers=[first, *others]), source)
+
+
+def make_rollouts(
+    names: Iterable[str], observations: NDArray[np.uint8], threads: int | None = None
+) -> dict[str, RolloutBuffer]:
+    """The same complete rollout of 128 steps of eight environments in several buffers.
+
+    :param names: codecs as people type them, or ``"SB3"``
     :param observations: shape ``(n, 4, 84, 84)``
     :param threads: how many threads decode; ``None`` uses as many as pay
     """
-    kind: type[RolloutBuffer] = RolloutBuffer if codec == SB3 else CompressedRolloutBuffer
-    storage: dict[str, Any] = {} if codec == SB3 else {**_storage(codec), "threads": threads}
-    with _kernels(codec):
-        buffer = kind(ROLLOUT_STEPS, OBSERVATION_SPACE, ACTION_SPACE, "cpu", n_envs=ROLLOUT_ENVS, **storage)
+    size, spaces = ROLLOUT_STEPS, (OBSERVATION_SPACE, ACTION_SPACE)
+    rollouts: dict[str, RolloutBuffer] = {}
+    for codec in names:
+        kind: type[RolloutBuffer] = RolloutBuffer if codec == SB3 else CompressedRolloutBuffer
+        storage: dict[str, Any] = {} if codec == SB3 else {**_storage(codec), "threads": threads}
+        with _kernels(codec):
+            rollouts[codec] = kind(size, *spaces, "cpu", n_envs=ROLLOUT_ENVS, **storage)
+    stream = DummyVecRolloutBuffer(size, *spaces, "cpu", ROLLOUT_ENVS, buffers=rollouts.values())
     source = Transitions(observations, ROLLOUT_ENVS)
     zeros, done = th.zeros(ROLLOUT_ENVS), np.ones(ROLLOUT_ENVS, np.bool_)
     for _ in range(ROLLOUT_STEPS):
         step = source.step()
-        buffer.add(step.obs, step.action, step.reward, done, zeros, zeros)
+        stream.add(step.obs, step.action, step.reward, done, zeros, zeros)
         done = step.done
-    buffer.compute_returns_and_advantage(zeros, done)
-    return buffer
+    stream.compute_returns_and_advantage(zeros, done)
+    return rollouts
 
 
 def check_replay(label: str, buffer: ReplayBuffer, plain: ReplayBuffer, batch_size: int) -> None:

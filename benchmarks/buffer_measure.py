@@ -17,9 +17,9 @@ from benchmarks.buffer_building import (
     SB3,
     check_replay,
     check_rollout,
-    fill_replay,
+    fill_replays,
     make_replay,
-    make_rollout,
+    make_rollouts,
 )
 from benchmarks.timing import interleaved_medians
 from benchmarks.transitions import Step, Transitions
@@ -76,14 +76,14 @@ def measure_buffers(
     seconds: dict[str, dict[str, float]] = {}
     names, ratios = [SB3, *codecs], {SB3: 1.0}
     for n_envs in (1, 8):
-        feeders: dict[str, Feeder] = {}
-        for name in names:
-            report(f"Filling {name}, {n_envs} env{'s' if n_envs > 1 else ''}")
-            feeders[name] = Feeder(make_replay(name, settings.transitions, n_envs, settings.threads), observations)
+        report(f"Filling, {n_envs} env{'s' if n_envs > 1 else ''}")
+        buffers = {name: make_replay(name, settings.transitions, n_envs, settings.threads) for name in names}
+        source = Transitions(observations, n_envs)
+        fill_replays(buffers.values(), source)
+        feeders = {name: Feeder(buffer, source.twin()) for name, buffer in buffers.items()}
         for operation, turned in (("add", False), ("add_turned", True)):
             report(f"Timing {operation}, n_envs {n_envs}")
             seconds[f"{operation}_{n_envs}"] = _add(feeders, settings.rounds, turned)
-        buffers = {name: feeder.buffer for name, feeder in feeders.items()}
     for batch_size in (32, 256):
         report(f"Timing sample({batch_size})")
         seconds[f"sample_{batch_size}"] = _sample(buffers, batch_size, settings.rounds)
@@ -96,13 +96,15 @@ def measure_buffers(
 
 
 class Feeder:
-    """A full buffer, and what comes next for it."""
+    """A full buffer, and what comes next for it.
 
-    def __init__(self, buffer: ReplayBuffer, observations: NDArray[np.uint8]) -> None:
-        self.buffer = buffer
-        self._source = Transitions(observations, buffer.n_envs)
+    :param buffer: was filled
+    :param source: goes on from there
+    """
+
+    def __init__(self, buffer: ReplayBuffer, source: Transitions) -> None:
+        self.buffer, self._source = buffer, source
         self._steps: list[Step] = []
-        fill_replay(buffer, self._source)
 
     def prepare(self, turned: bool = False) -> None:
         """Make new arrays, outside of what is timed: that is the environment's work.
@@ -139,7 +141,7 @@ def _sample(buffers: dict[str, ReplayBuffer], batch_size: int, rounds: int) -> d
 
 
 def _get(observations: NDArray[np.uint8], names: Sequence[str], settings: Settings) -> dict[str, float]:
-    rollouts = {name: make_rollout(name, observations, settings.threads) for name in names}
+    rollouts = make_rollouts(names, observations, settings.threads)
     for name, rollout in rollouts.items():
         check_rollout(name, rollout, rollouts[SB3], MINIBATCH)
 

@@ -10,11 +10,12 @@ import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.buffers import ReplayBuffer
 
-from benchmarks.buffer_building import SB3, check_replay
+from benchmarks.buffer_building import SB3, check_replay, fill_replay
 from benchmarks.buffer_measure import MINIBATCH, TRANSITIONS_PER_CALL, Feeder, Reporter, Settings, Timings
 from benchmarks.gpu_building import make_gpu_replay
 from benchmarks.gpu_memory import Memory, memory_of, worse
 from benchmarks.timing import interleaved_medians
+from benchmarks.transitions import Transitions
 from sb3_extra_buffers.gpu_buffers import GpuReplayBuffer
 
 BATCH_SIZES = (32, 256)
@@ -65,7 +66,9 @@ class _Contender:
         self._device = device
         before = self._allocated()
         self.buffer: ReplayBuffer = make_gpu_replay(name, settings.transitions, n_envs, device, settings.threads)
-        self._feeder = Feeder(self.buffer, observations)
+        source = Transitions(observations, n_envs)
+        fill_replay(self.buffer, source)
+        self._feeder = Feeder(self.buffer, source)
         after = self._allocated()
         self._device_nbytes = None if before is None or after is None else after - before
         #: At the worst moment since the buffer was full.

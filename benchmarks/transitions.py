@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +52,12 @@ class Transitions:
         self._is_last = np.append(first, True)[self._cells + 2]
         self._at = np.arange(n_envs) * len(self._cells) // n_envs
         self._random = np.random.default_rng(0)
+
+    def twin(self) -> Transitions:
+        """Another one, that goes on from here with the same steps."""
+        twin = copy.copy(self)
+        twin._random = copy.deepcopy(self._random)
+        return twin
 
     def step(self) -> Step:
         """What all environments do next."""

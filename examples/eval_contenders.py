@@ -32,6 +32,8 @@ EVERYTHING = (*LAYOUTS, *PUBLISHED)
 QUICK = ("none", "rle-jit", "zstd-5", "lz4-block/1", f"{FRAMES}speed")
 _WARM_UP_ROWS = 64
 _STEPS_PER_LOOK = 32
+#: Which part of a recording must have been added.
+_TELLING = 0.1
 _CHECKED, _READ_AT_ONCE = 8192, 256
 
 
@@ -91,6 +93,11 @@ class Filling:
     def is_complete(self) -> bool:
         """Whether everything was added."""
         return self.steps == self.planned
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether what was added tells how large the rest is: games begin with little on the screen."""
+        return self.steps >= _TELLING * self.planned
 
     @property
     def to_all_steps(self) -> float:

@@ -21,7 +21,8 @@ _MODULE = "examples.eval_memory_saving"
 _LIMIT = 30
 _NOTE = (
     "Memory is what a process grew by, libraries not counted. Times are those of the processor, all threads together: "
-    "to add everything, and the median of a batch. Up to 8,192 observations of each were compared bit by bit."
+    "to add everything, and the median of a batch. Up to 8,192 observations of each were compared bit by bit. "
+    "Memory is not extrapolated where less than a tenth was added."
 )
 
 
@@ -56,12 +57,13 @@ def _title(options: argparse.Namespace) -> str:
 
 def _figures(evaluation: Evaluation[Saving]) -> Figures:
     plain, *others = evaluation.results
-    rows = []
+    rows, whole = [], plain.full_resident
     for result in (plain, *sorted(others, key=lambda result: result.full_cpu)):
-        done = result.filling.is_complete
-        size = (number(result.full_resident / 1e6, done), share(result.full_resident, plain.full_resident, done))
+        done, full = result.filling.is_complete, result.full_resident
+        size = "-" if full is None else number(full / 1e6, done)
+        part = "-" if full is None or whole is None else share(full, whole, done)
         samples = (number(result.sample[batch_size].cpu * 1e3, True) for batch_size in BATCH_SIZES)
-        rows.append((result.name, *size, number(result.full_cpu, done), *samples))
+        rows.append((result.name, size, part, number(result.full_cpu, done), *samples))
     batches = (f"sample({batch_size}), ms" for batch_size in BATCH_SIZES)
     return Figures(("buffer", "memory, MB", "of SB3's", "add, s", *batches), rows)
 
@@ -87,6 +89,7 @@ def _plot(options: argparse.Namespace, evaluation: Evaluation[Saving]) -> None:
     points = [
         Point(result.name, result.sample[BATCH_SIZES[0]].cpu * 1e3, result.full_resident / 1e6)
         for result in evaluation.results
+        if result.full_resident is not None
     ]
     title = f"{options.size:,} transitions of {options.game}: memory, and the time to read a batch"
     plot_points(options.out / "memory-saving.svg", title, labels, points)

@@ -35,11 +35,13 @@ class Saving:
     sample: dict[int, Stopwatch]
 
     @property
-    def full_resident(self) -> float:
-        """The memory of a full buffer; extrapolated if it was not filled.
+    def full_resident(self) -> float | None:
+        """The memory of a full buffer; extrapolated if it was not filled, ``None`` if too little was added for that.
 
         Not everything grows with the transitions: what a codec keeps for itself would count many times.
         """
+        if not self.filling.is_telling:
+            return None
         return self.resident + (self.filling.growth + _BESIDES) * self.transitions * (self.filling.to_all_rows - 1)
 
     @property

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
 
 from benchmarks.timing import Stopwatch
 from examples.eval_contenders import Filling
+from examples.eval_memory_saving import _figures
 from examples.eval_run import Evaluation
 from examples.eval_saving_measure import Saving
 from examples.eval_tables import Figures, finish, number, share, write_csv
+
+BENCHMARKS = Path(__file__).parents[2] / "docs" / "benchmarks"
 
 
 @pytest.mark.parametrize(
@@ -55,3 +59,37 @@ def test_the_document_says_what_was_extrapolated_left_out_and_broken(tmp_path: P
         assert part in text
     assert results[1].full_cpu == 4
     assert results[1].full_resident == pytest.approx(6000 + 100 * (10 + 50) * (80 / 25 - 1))
+
+
+def test_memory_is_not_extrapolated_from_the_beginning_alone() -> None:
+    time = Stopwatch(2.0, 1.0)
+    assert Saving("zstd22", Filling(10, 100, 80, time, 10.0), 40, 6000, {32: time}).full_resident is not None
+    assert Saving("zstd22", Filling(9, 100, 80, time, 10.0), 36, 6000, {32: time}).full_resident is None
+
+
+def test_the_page_says_what_the_script_makes_of_the_figures() -> None:
+    page = (BENCHMARKS / "memory.md").read_text(encoding="utf-8")
+    shown = {cells[1].strip("` "): [cell.strip() for cell in cells[2:-1]] for cells in _rows(page, "| `")}
+    growth = {name: float(said.replace(",", "")) for name, said in re.findall(r"`(\S+)`\s+([\d,]+) bytes", page)}
+    with (BENCHMARKS / "memory-saving.csv").open(newline="", encoding="utf-8") as lines:
+        results = [_saving(row, growth.get(row["buffer"], 0.0)) for row in csv.DictReader(lines)]
+    for name, *cells in _figures(Evaluation(results, [], {})).rows:
+        assert shown[name] == cells
+    assert {result.name for result in results if not result.filling.is_complete} == {*growth, "zstd22"}
+
+
+def _rows(page: str, beginning: str) -> list[list[str]]:
+    saving = page.partition("## Loading")[0]
+    return [line.split("|") for line in saving.splitlines() if line.startswith(beginning)]
+
+
+def _saving(row: dict[str, str], growth: float) -> Saving:
+    """What was measured, as far as the file tells: 10,000 rows of four environments."""
+    added, planned = (int(row[f"transitions_{part}"]) for part in ("added", "planned"))
+    time = Stopwatch(float(row["add_seconds"]), float(row["add_cpu_seconds"]))
+    samples = {
+        size: Stopwatch(float(row[f"sample_{size}_seconds"]), float(row[f"sample_{size}_cpu_seconds"]))
+        for size in (32, 256)
+    }
+    filling = Filling(added // 4, planned // 4, 10_000, time, growth)
+    return Saving(row["buffer"], filling, min(added, 40_000), int(row["resident_bytes"]), samples)

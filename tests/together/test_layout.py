@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = sorted(path.parent for path in ROOT.glob("packages/*/pyproject.toml"))
@@ -42,3 +43,11 @@ def test_versions_march_together():
     }
     assert len(versions) == 1
     assert f"## [{versions.pop()}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_a_library_that_needs_a_newer_python_is_asked_for_there_only():
+    settings = (ROOT / "packages" / "recording" / "pyproject.toml").read_text()
+    assert 'requires-python = ">=3.10"' in settings
+    (asked,) = re.findall(r'"(minari\[.*?)"', settings)
+    marker = Requirement(asked).marker
+    assert [marker.evaluate({"python_version": version}) for version in ("3.10", "3.11")] == [False, True]

@@ -3,14 +3,15 @@
 import sys
 
 import av
+import gymnasium
 import numpy as np
 import pytest
 from counting_env import CountingEnv
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sb3_extra_buffers.errors import MissingExtraError, ParameterError
-from sb3_extra_buffers.recording import RecordCallback
+from sb3_extra_buffers.errors import MissingExtraError, ObservationError, ParameterError
+from sb3_extra_buffers.recording import FramelessRecordBuffer, RecordCallback, VecRecord
 
 
 def ppo(count=2, **options):
@@ -126,6 +127,19 @@ def test_what_cannot_be_recorded_is_said_before_training(options):
     with pytest.raises(ParameterError, match=next(iter(options))):
         model.learn(64, callback=RecordCallback(20, **options))
     assert model.num_timesteps == 0
+
+
+def test_observations_that_are_no_images_are_recorded_without_frames_as_the_error_says():
+    def learn(envs, callback=None):
+        options = {"n_steps": 16, "batch_size": 16, "n_epochs": 1, "policy_kwargs": {"net_arch": [4]}, "device": "cpu"}
+        PPO("MlpPolicy", envs, **options).learn(16, callback=callback)
+
+    envs = DummyVecEnv([lambda: gymnasium.make("CartPole-v1")])
+    with pytest.raises(ObservationError, match=r"what='render'.*train in a VecRecord with a FramelessRecordBuffer"):
+        learn(envs, RecordCallback(20))
+    recorded = VecRecord(envs, FramelessRecordBuffer(size=99, dtypes=["uint8", "float64", "bool"]))
+    learn(recorded)
+    assert (~recorded.recording[:].dones).sum() == 16
 
 
 def test_videos_that_could_not_be_written_are_refused_at_once(tmp_path, monkeypatch):

@@ -75,6 +75,11 @@ EXAMPLES = [
         ["to_video", "'av'", 'pip install "sb3-extra-buffers-recording[video]>=1"'],
     ),
     (
+        MissingExtraError("to_minari", "minari", "minari", "sb3-extra-buffers-recording", "It needs Python 3.11."),
+        ImportError,
+        ["to_minari", "'minari'", "not installed. It needs Python 3.11. Run: pip install"],
+    ),
+    (
         FileWriteError("a/b.mp4", "to_video", "there is no folder 'a'", "Make it first."),
         OSError,
         ["to_video", "a/b.mp4", "no folder 'a'", "Make it first"],

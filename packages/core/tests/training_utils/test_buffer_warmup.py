@@ -41,6 +41,43 @@ def test_several_buffers_are_filled_alike(stored):
     assert stored(buffers[0]) == stored(buffers[1])
 
 
+class Tape:
+    """Takes what a record buffer takes, and counts it."""
+
+    def __init__(self, max_size=None):
+        self.steps, self.episodes = 0, 0
+        if max_size is not None:
+            self.max_size = max_size
+
+    def add(self, frame, reward, action, features=None, *, done=False):
+        self.steps, self.episodes = self.steps + 1, self.episodes + done
+
+
+def test_a_recording_is_made_beside_a_buffer_and_does_not_say_how_much_is_played(stored):
+    env = scripted_envs(2)
+    buffer, tape = new_buffer(env, 100, 1), Tape(max_size=7)
+    scores, seconds = warm_up([tape, buffer], 1, env, ScriptedModel(), mean_ep_len=5)
+    assert len(scores) == 18
+    assert len(seconds) == 2
+    assert tape.episodes == 9
+    assert tape.steps == sum(moment[0] == 0 for moment in stored(buffer)[0])
+
+
+def test_a_recording_alone_is_filled_to_nine_tenths():
+    tape = Tape(max_size=60)
+    scores, _ = warm_up(tape, 1, scripted_envs(3), ScriptedModel(), mean_ep_len=6)
+    assert (tape.episodes, len(scores)) == (9, 27)  # 9 in each environment, of which one is recorded
+    tape = Tape()
+    warm_up([tape], 3, scripted_envs(3), ScriptedModel(), 3)
+    assert tape.episodes == 1
+
+
+def test_what_is_recorded_can_be_chosen():
+    env, tape = scripted_envs(2, is_dict=True), Tape()
+    warm_up(tape, 1, env, ScriptedModel(), 5, record_env=1, record_frames="image")
+    assert tape.episodes == 2
+
+
 def test_the_environments_stay_open_and_training_goes_on_with_the_buffer():
     env = make_vec_env("CartPole-v1", 2, seed=0)
     arguments = {"replay_buffer_class": CompressedReplayBuffer, "buffer_size": 1000, "learning_starts": 0, "seed": 1}
@@ -64,6 +101,7 @@ def test_the_environments_stay_open_and_training_goes_on_with_the_buffer():
         ({"warmup_episodes": 8, "n_envs": 0}, "n_envs=0 .*must be a multiple"),
         ({"warmup_episodes": 8, "n_envs": 4}, "n_envs=4 .*CompressedReplayBuffer was made for 2"),
         ({"warmup_episodes": 8, "buffer": None}, "buffer=.*must be a replay buffer"),
+        ({"mean_ep_len": 5, "buffer": Tape()}, "warmup_episodes=None .*Tape does not say how many steps it keeps"),
     ],
 )
 def test_requests_that_make_no_sense_are_refused(arguments, message):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scripted_play import ScriptedModel, action, length, picture, reward, scripted_envs
+from scripted_play import ScriptedModel, action, is_timeout, length, picture, reward, scripted_envs
 from stable_baselines3.common.buffers import DictReplayBuffer
 
 from sb3_extra_buffers.errors import ParameterError
@@ -18,6 +18,21 @@ class Tape:
     def add(self, frame, reward, action, features=None, *, done=False):
         assert features is None
         self.steps.append((frame.copy(), reward, action, done))
+
+
+class TapeOfEnds:
+    """Takes one feature with each step."""
+
+    feature_num = 1
+
+    def __init__(self):
+        self.ends = []
+
+    def add(self, frame, reward, action, features=None, *, done=False):
+        (cut_off,) = features
+        assert done or not cut_off
+        if done:
+            self.ends.append(cut_off)
 
 
 def assert_recorded(tape, env, episodes, frame):
@@ -42,6 +57,14 @@ def test_any_environment_can_be_recorded(number):
     tape = Tape()
     eval_model(7, scripted_envs(3), ScriptedModel(), buffer=[tape], record_env=number)
     assert_recorded(tape, number, 3 if number == 0 else 2, lambda *moment: np.array(moment))
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_only_feature_of_a_recording_says_what_was_cut_off(number):
+    tape = TapeOfEnds()
+    eval_model(12, scripted_envs(2), ScriptedModel(), buffer=tape, record_env=number)
+    assert tape.ends == [is_timeout(number, episode) for episode in range(6)]
+    assert len(set(tape.ends)) == 2
 
 
 def test_what_an_environment_renders_can_be_recorded():
@@ -75,6 +98,16 @@ def test_a_key_of_the_observations_can_be_recorded_while_all_are_stored(stored):
 def test_what_cannot_be_recorded_is_refused(is_dict, arguments, message):
     with pytest.raises(ParameterError, match=message):
         eval_model(2, scripted_envs(2, is_dict=is_dict), ScriptedModel(), buffer=Tape(), **arguments)
+
+
+@pytest.mark.parametrize(("n_eps", "number", "last"), [(1, 1, 0), (2, 2, 1)])
+def test_an_environment_that_plays_nothing_that_counts_cannot_be_recorded(n_eps, number, last):
+    tape = Tape()
+    message = rf"record_env={number} .*only the first {n_eps} of 3 environments have an episode.*play more episodes"
+    with pytest.raises(ParameterError, match=message):
+        eval_model(n_eps, scripted_envs(3), ScriptedModel(), buffer=tape, record_env=number)
+    eval_model(n_eps, scripted_envs(3), ScriptedModel(), buffer=tape, record_env=last)
+    assert_recorded(tape, last, 1, lambda *moment: np.array(moment))
 
 
 def test_an_environment_that_renders_no_image_is_refused(monkeypatch):

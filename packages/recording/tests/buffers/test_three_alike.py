@@ -1,11 +1,14 @@
-"""The three classes are interchangeable: whatever is called on one can be called on the others."""
+"""The three classes take the same arguments and calls; only calls that need frames are refused where there are none."""
 
 import copy
+import inspect
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from sb3_extra_buffers.errors import BufferStateError
 from sb3_extra_buffers.recording import (
     BaseRecordBuffer,
     Clip,
@@ -75,9 +78,10 @@ def test_every_call_works_on_all_of_them(make, play, record, tmp_path):
     assert isinstance(buffer[-1], Step)
     assert isinstance(buffer[2:5], Clip)
     assert isinstance(buffer.episode(-1), Clip)
+    assert len(buffer.episode(-1)) == (0 if make is DummyRecordBuffer else 6)
     assert [len(clip) for clip in (buffer.read(0, 10), buffer[::3], buffer.gather([9, 1, 1]))] == [10, 4, 3]
     assert len(list(buffer)) == sum(map(len, buffer.batches(3))) == len(buffer.without_frames()) == 10
-    assert sum(map(len, buffer.episodes)) == 10
+    assert sum(map(len, buffer.episodes)) == (0 if make is DummyRecordBuffer else 10)
     assert isinstance(buffer.statistics(), Statistics)
     assert str(buffer.statistics())
     assert buffer.memory.ratio > 0
@@ -85,19 +89,77 @@ def test_every_call_works_on_all_of_them(make, play, record, tmp_path):
     for twin in (copy.deepcopy(buffer), pickle.loads(pickle.dumps(buffer))):
         twin.add(steps[1].frame, 1.0, 1)
         assert (twin.steps, buffer.steps) == (28, 27)
-    assert buffer.save(tmp_path / "recording") == (tmp_path / "recording").stat().st_size
-    with load(tmp_path / "recording") as saved:
-        assert len(saved) == 10
-        assert saved[:].rewards.tolist() == buffer[:].rewards.tolist()
-    buffer.to_npz(tmp_path / "arrays.npz")
-    with np.load(tmp_path / "arrays.npz") as arrays:
-        assert arrays["rewards"].tolist() == buffer[:].rewards.tolist()
-    loaded = make.load(tmp_path / "recording")
-    assert (len(loaded), loaded.steps, loaded.episodes) == (10, 27, buffer.episodes)
+    assert buffer.asked == make().asked
     buffer.reset()
     assert (len(buffer), buffer.steps, buffer.episodes) == (0, 0, [])
     record(buffer, steps)
     assert len(buffer) == 10
+
+
+def test_they_are_saved_and_loaded(make, play, record, tmp_path):
+    path = tmp_path / "recording"
+    record(RecordBuffer((20, 24), 3, 10), play(27)).save(path)
+    content = path.read_bytes()
+    buffer = make.load(path)
+    assert (len(buffer), buffer.steps) == (10, 27)
+    size = buffer.save(path)
+    if make is DummyRecordBuffer:  # which does not replace what was recorded by nothing
+        assert (size, path.read_bytes()) == (0, content)
+        return
+    assert size == path.stat().st_size
+    with load(path) as saved:
+        assert (len(saved), saved.recorded_by) == (10, make.__name__)
+        assert saved[:].rewards.tolist() == buffer[:].rewards.tolist()
+
+
+#: Exports: what they are called with, the libraries that they need, and whether they need frames.
+EXPORTS = {
+    "contact_sheet": ("a.png", {}, ["PIL"], True),
+    "to_dataset": ("a", {}, ["datasets", "PIL"], False),
+    "to_minari": ("a-v0", {"terminal_frames": True}, ["minari", "PIL", "pyarrow"], True),
+    "to_npz": ("a.npz", {}, [], False),
+    "to_parquet": ("a.parquet", {}, ["pyarrow"], False),
+    "to_video": ("a.mp4", {}, ["av", "PIL"], True),
+}
+
+
+@pytest.mark.parametrize("method", EXPORTS)
+def test_exports_write_what_is_there(make, method, play, record, tmp_path, monkeypatch):
+    name, options, libraries, needs_frames = EXPORTS[method]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    export = getattr(record(make((20, 24), 3, 10), play(25)), method)
+    if make is DummyRecordBuffer:
+        assert export(name, **options) is None
+        assert export() is None  # whatever is wrong about it
+    elif make is FramelessRecordBuffer and needs_frames:
+        with pytest.raises(BufferStateError, match=f"cannot {method}: it has no frames"):
+            export(name, **options)
+    else:
+        for library in libraries:
+            pytest.importorskip(library)
+        found = export(name, **options)
+        assert found == Path(name) or type(found).__name__ in ("Dataset", "MinariDataset")
+        assert [path.name for path in tmp_path.iterdir()] == [name]
+        return
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_call_is_left_out_here():
+    """Of what is new, somebody has to say what it does in each of the classes."""
+    calls = {"add", "batches", "episode", "gather", "load", "read", "reset", "save", "statistics", "without_frames"}
+    arrays = {"actions", "dones", "features", "frames", "rewards"}
+    facts = {"asked", "begins_whole", "dtypes", "episodes", "feature_num", "frame_dtype", "frame_shape", "keeps_frames"}
+    facts |= {"max_index", "max_size", "memory", "steps", "use_features"}
+    found = {name for make in CLASSES for name in dir(make(size=3)) if not name.startswith("_")}
+    assert found == calls | arrays | facts | set(EXPORTS)
+
+
+def test_what_no_argument_is_called_is_refused(make):
+    names = [parameter.name for parameter in inspect.signature(make).parameters.values()]
+    assert names == [parameter.name for parameter in inspect.signature(RecordBuffer).parameters.values()]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'sise'"):
+        make(sise=3)
 
 
 def test_features_are_taken_by_all_of_them(make, play, record):
@@ -119,6 +181,9 @@ def test_the_dummy_keeps_nothing_and_reads_as_zeros(play, record):
     clip = buffer[:]
     assert clip.frames is None
     assert not any(column.any() for column in (clip.rewards, clip.actions, clip.dones))
+    assert (clip.actions.shape, clip.actions.dtype) == ((10,), np.int64)
+    vectors = record(DummyRecordBuffer(size=10, action_shape=2, action_dtype="float32"), play(30))
+    assert (vectors[:].actions.shape, vectors[:].actions.dtype) == ((10, 2), np.float32)
     with pytest.raises(TypeError, match="nothing is kept"):
         _ = buffer.rewards[0]
 

@@ -1,9 +1,11 @@
-"""A library that is missing is named, with the line that installs it."""
+"""A library that is missing is named, with the line that installs it and everything else that the feature needs."""
 
+import importlib
 import sys
 
 import pytest
 
+from sb3_extra_buffers import recording
 from sb3_extra_buffers.errors import MissingExtraError
 from sb3_extra_buffers.recording import RecordBuffer
 from sb3_extra_buffers.recording.exports.extras import require
@@ -13,23 +15,84 @@ EXPORTS = [
     ("to_video", "a.gif", {}, "PIL", "video"),
     ("contact_sheet", "a.png", {}, "PIL", "video"),
     ("to_parquet", "a.parquet", {}, "pyarrow", "parquet"),
+    ("to_parquet", "a.parquet", {"frames": "png"}, "PIL", "parquet"),
     ("to_dataset", "a", {}, "datasets", "datasets"),
+    ("to_dataset", "a", {}, "pyarrow", "datasets"),
+    ("to_dataset", "a", {}, "PIL", "datasets"),
     ("to_minari", "a-v0", {"terminal_frames": True}, "minari", "minari"),
+    ("to_minari", "a-v0", {"terminal_frames": True}, "gymnasium", "minari"),
+    ("to_minari", "a-v0", {"terminal_frames": True}, "PIL", "minari"),
+    ("to_minari", "a-v0", {"terminal_frames": True}, "pyarrow", "minari"),
+    ("to_minari", "a-v0", {"terminal_frames": True, "data_format": "hdf5"}, "h5py", "minari"),
+]
+PLAYING = [
+    ("RecordEnv", "gymnasium", "gym"),
+    ("TerminalFrame", "gymnasium", "gym"),
+    ("VecRecord", "gymnasium", "sb3"),
+    ("VecRecord", "stable_baselines3", "sb3"),
+    ("RecordCallback", "gymnasium", "sb3"),
+    ("RecordCallback", "stable_baselines3", "sb3"),
 ]
 
 
+@pytest.fixture
+def without(monkeypatch):
+    """Libraries that are not there, while modules that need them are imported anew."""
+
+    def without(library, *anew):
+        for name in list(sys.modules):
+            if any(name == gone or name.startswith(f"{gone}.") for gone in (library, *anew)):
+                monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setitem(sys.modules, library, None)
+
+    return without
+
+
+def line(extra):
+    return f'Run: pip install "sb3-extra-buffers-recording[{extra}]>=1"'
+
+
 @pytest.mark.parametrize(("method", "name", "options", "library", "extra"), EXPORTS)
-def test_the_error_says_what_to_install(method, name, options, library, extra, tmp_path, play, record, monkeypatch):
+def test_the_error_says_what_to_install(
+    method, name, options, library, extra, tmp_path, play, record, without, monkeypatch
+):
     buffer = record(RecordBuffer((20, 24), 3, 5), play(5))
-    for module in list(sys.modules):
-        if module.partition(".")[0] == library:
-            monkeypatch.delitem(sys.modules, module)
-    monkeypatch.setitem(sys.modules, library, None)
+    without(library)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     with pytest.raises(MissingExtraError, match=method) as caught:
         getattr(buffer, method)(name, **options)
-    assert f'pip install "sb3-extra-buffers-recording[{extra}]>=1"' in str(caught.value)
+    assert str(caught.value).endswith(line(extra))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("needed", "missing", "method"), [("minari", "gymnasium", "to_minari"), ("datasets", "pyarrow", "to_dataset")]
+)
+def test_what_a_library_lacks_itself_comes_with_the_extra_of_the_feature(needed, missing, method, without):
+    importlib.import_module(needed)  # so that all of it is what it was before, afterwards
+    without(missing, needed)
+    with pytest.raises(MissingExtraError, match=f"'{missing}'") as caught:
+        require(needed, method)
+    assert str(caught.value).endswith(line(needed))
+
+
+@pytest.mark.parametrize(("name", "library", "extra"), PLAYING)
+def test_what_records_while_somebody_plays_names_the_extra_that_brings_all_it_needs(name, library, extra, without):
+    pytest.importorskip("stable_baselines3")
+    without(library, f"{recording.__name__}.callback", f"{recording.__name__}.wrappers")
+    with pytest.raises(MissingExtraError, match=name) as caught:
+        getattr(recording, name)
+    assert str(caught.value).endswith(line(extra))
+
+
+def test_on_a_python_that_is_too_old_for_a_library_the_error_says_so(without, monkeypatch):
+    without("minari")
+    monkeypatch.setattr("sb3_extra_buffers.recording.exports.extras._PYTHON", (3, 10))
+    with pytest.raises(
+        MissingExtraError, match=r"It needs Python 3\.11 or newer, this is 3\.10: use another one\. Run:"
+    ):
+        require("minari", "to_minari")
 
 
 def test_a_library_that_is_there_but_broken_says_so_itself(tmp_path, monkeypatch):

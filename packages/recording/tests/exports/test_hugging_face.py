@@ -1,11 +1,14 @@
 """A dataset from which every value comes back."""
 
+import json
+
 import datasets
 import numpy as np
 import pytest
 
 from sb3_extra_buffers.errors import BufferStateError, FileWriteError
 from sb3_extra_buffers.recording import FramelessRecordBuffer, RecordBuffer
+from sb3_extra_buffers.recording.exports import METADATA_KEY
 
 
 @pytest.fixture
@@ -23,7 +26,7 @@ def test_images_come_back(tmp_path, play, record, small_batches, channels):
         assert (frames == buffer[:].frames).all()
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint16, np.int8, np.uint8])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.uint16, np.int8, np.uint8, np.bool_])
 def test_what_is_no_image_comes_back_as_arrays(tmp_path, small_batches, dtype):
     random = np.random.default_rng(0)
     buffer = RecordBuffer((6, 7), 5, 9, [dtype, np.float32])
@@ -50,6 +53,33 @@ def test_columns_are_those_of_parquet(tmp_path, play, record, small_batches):
     assert found["done"][:] == clip.dones.tolist()
     assert found["feature_1"][:] == clip.features["1"].tolist()
     assert str(found.features["reward"]) == "Value('float32')"
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float32", "float64"])
+def test_numbers_of_any_dtype_come_back(tmp_path, dtype):
+    values = np.array([0, 1, 1, 0], dtype)
+    buffer = FramelessRecordBuffer(size=9, dtypes=["uint8", dtype, dtype], action_dtype=dtype, action_shape=2)
+    for value in values:
+        buffer.add(None, value, [value, 1], [value])
+    buffer.to_dataset(tmp_path / "a")
+    found = datasets.load_from_disk(str(tmp_path / "a"))
+    for name in ("reward", "feature_0"):
+        assert found.features[name] == datasets.Value(dtype)
+        assert np.array(found[name][:], dtype).tolist() == values.tolist()
+    assert np.array(found["action"][:], dtype).tolist() == [[value, 1] for value in values.tolist()]
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2, 3), (2, 1, 3)], ids=str)
+def test_actions_of_any_shape_come_back(tmp_path, play, record, shape):
+    steps = play(9, action=lambda random: random.normal(size=shape).astype(np.float32))
+    buffer = record(RecordBuffer((20, 24), 1, 9), [step._replace(frame=step.frame[..., :1]) for step in steps])
+    buffer.to_dataset(tmp_path / "a", steps=range(2, 7))
+    found = datasets.load_from_disk(str(tmp_path / "a"))
+    said = json.loads(found.info.description)[METADATA_KEY]
+    assert said == {"version": 1, "action_shape": list(shape), "frame_shape": [20, 24, 1], "frame_dtype": "|u1"}
+    actions = np.array(found["action"][:], np.float32).reshape(-1, *said["action_shape"])
+    assert actions.tobytes() == buffer[2:7].actions.tobytes()
+    assert actions.shape == buffer[2:7].actions.shape
 
 
 def test_without_frames_there_is_no_such_column(tmp_path, play, record):

@@ -164,10 +164,13 @@ def test_a_frame_that_cannot_be_shown_leaves_the_old_file(shades, tmp_path, name
 
 
 def test_recordings_that_show_nothing(tmp_path):
-    for buffer in (FramelessRecordBuffer(size=3), DummyRecordBuffer(size=3)):
+    frameless, dummy = FramelessRecordBuffer(size=3), DummyRecordBuffer(size=3)
+    for buffer in (frameless, dummy):
         buffer.add(None, 0, 0)
-        with pytest.raises(BufferStateError, match="it has no frames"):
-            buffer.to_video(tmp_path / "a.mp4")
+    with pytest.raises(BufferStateError, match="it has no frames"):
+        frameless.to_video(tmp_path / "a.mp4")
+    assert dummy.to_video(tmp_path / "a.mp4") is None
+    assert list(tmp_path.iterdir()) == []
     with pytest.raises(BufferStateError, match="nothing was recorded"):
         RecordBuffer(size=3).to_video(tmp_path / "a.mp4")
 

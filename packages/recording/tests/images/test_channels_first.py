@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sb3_extra_buffers.errors import ObservationError
 from sb3_extra_buffers.recording import RecordBuffer
 
 
@@ -24,6 +25,20 @@ KEYS = {
     "a pixel of some": (slice(1, 4), 2, 5, 6),
     "a part of all": (slice(None), slice(None), slice(3, 9), 0),
     "all of them": ...,
+    "backwards": slice(None, None, -2),
+    "none of them": [],
+    "a table of them": np.array([[0, 8], [-2, 0]]),
+    "a row": (1, slice(None), 3),
+    "rows in another order": (1, slice(None), [7, 2]),
+    "a channel of each": ([1, 5, 2], [0, 2, 1]),
+    "columns of some": ([1, 5], slice(None), slice(None), 4),
+    "channels of a mask": (np.arange(9) > 6, [0, 2, 1][:2]),
+    "a mask of channels": np.arange(27).reshape(9, 3) % 4 == 0,
+    "a mask of channels, and a row": (np.arange(27).reshape(9, 3) % 4 == 0, 5),
+    "from behind": (..., 5),
+    "a new axis": (None, 2),
+    "one element": (2, 1, 3, 4),
+    "everything": (),
 }
 
 
@@ -31,6 +46,45 @@ KEYS = {
 def test_an_index_picks_what_it_picks_of_an_array(both, key):
     compressed, plain = both
     assert np.array_equal(compressed[KEYS[key]], plain[KEYS[key]])
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["one number", "as much as there is room for"])
+@pytest.mark.parametrize("key", KEYS)
+def test_an_index_writes_where_it_writes_to_an_array(both, key, whole):
+    compressed, plain = both
+    room = plain[KEYS[key]].shape
+    value = np.random.default_rng(1).integers(0, 256, room).astype(np.uint8) if whole else 7
+    for array in both:
+        array[KEYS[key]] = value
+    assert np.array_equal(np.asarray(compressed), plain)
+
+
+@pytest.mark.parametrize("key", [2, slice(3, 5), (2,), (slice(3, 5),)], ids=str)
+@pytest.mark.parametrize("shape", [(20,), (18, 20), (18, 1), (3, 1, 1), (3, 18, 20), (1, 3, 18, 20)], ids=str)
+def test_a_value_is_repeated_as_in_an_array(both, key, shape):
+    compressed, plain = both
+    for array in both:
+        array[key] = np.random.default_rng(1).integers(0, 256, shape).astype(np.uint8)
+    assert np.array_equal(np.asarray(compressed), plain)
+
+
+@pytest.mark.parametrize("key", [1, (1, 0), (slice(2), slice(None), 3)], ids=str)
+def test_what_cannot_be_written_leaves_everything_as_it_was(both, key):
+    compressed, plain = both
+    for wrong in (256, np.full(20, 300), 0.5, np.zeros((5, 5), np.uint8)):
+        with pytest.raises(ObservationError, match="value"):
+            compressed[key] = wrong
+    assert np.array_equal(np.asarray(compressed), plain)
+
+
+@pytest.mark.parametrize("key", [9, -10, (9, 0), [1, 9], (1, 3), np.ones(8, bool)], ids=str)
+def test_what_is_not_there_cannot_be_read_or_written(both, key):
+    compressed, plain = both
+    with pytest.raises(IndexError):
+        _ = compressed[key]
+    with pytest.raises(IndexError):
+        compressed[key] = 1
+    assert np.array_equal(np.asarray(compressed), plain)
 
 
 def test_it_says_what_an_array_says(both):

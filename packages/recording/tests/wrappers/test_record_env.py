@@ -114,7 +114,7 @@ def test_options_reach_the_recording_that_is_made():
         (CountingEnv(kind="dict"), {}, ParameterError, "'image', 'speed'"),
         (CountingEnv(kind="dict"), {"key": "sound"}, ParameterError, "'image', 'speed'"),
         (CountingEnv(), {"key": "image"}, ParameterError, "no dictionaries"),
-        (gymnasium.make("CartPole-v1"), {}, ObservationError, "what='render'"),
+        (gymnasium.make("CartPole-v1"), {}, ObservationError, "what='render'.*hand over a FramelessRecordBuffer"),
     ],
 )
 def test_what_cannot_be_recorded_is_said_before_the_first_step(env, options, error, word):

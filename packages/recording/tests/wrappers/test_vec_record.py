@@ -2,13 +2,14 @@
 
 from functools import partial
 
+import gymnasium
 import numpy as np
 import pytest
 from counting_env import CountingEnv
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecFrameStack, VecTransposeImage
 
-from sb3_extra_buffers.errors import ParameterError
-from sb3_extra_buffers.recording import RecordBuffer, RecordEnv, TerminalFrame, VecRecord
+from sb3_extra_buffers.errors import ObservationError, ParameterError
+from sb3_extra_buffers.recording import FramelessRecordBuffer, RecordBuffer, RecordEnv, TerminalFrame, VecRecord
 
 ENDS = [(3, 5), (2,), (4,)]
 
@@ -127,3 +128,13 @@ def test_recordings_can_be_handed_over():
 def test_what_cannot_be_recorded_is_refused(options, word):
     with pytest.raises(ParameterError, match=word):
         VecRecord(made(), **options)
+
+
+def test_observations_that_are_no_images_are_recorded_without_frames_as_the_error_says():
+    vectors = DummyVecEnv([lambda: gymnasium.make("CartPole-v1")])
+    with pytest.raises(ObservationError, match=r"what='render'.*hand over a FramelessRecordBuffer for each"):
+        VecRecord(vectors).reset()
+    venv = VecRecord(vectors, FramelessRecordBuffer(size=9))
+    venv.reset()
+    venv.step([1])
+    assert venv.recording[:].actions.tolist() == [1]

@@ -15,12 +15,11 @@ class MissingExtraError(ExtraBuffersError, ImportError):
     package: str
     extra: str
     distribution: str = "sb3-extra-buffers"
+    hint: str = ""
 
     def explain(self) -> str:
-        return (
-            f"{self.feature} needs the package {self.package!r}, which is not installed. "
-            f'Run: pip install "{self.distribution}[{self.extra}]>=1"'
-        )
+        found = f"{self.feature} needs the package {self.package!r}, which is not installed."
+        return sentence_join(found, self.hint, f'Run: pip install "{self.distribution}[{self.extra}]>=1"')
 
 
 @dataclass(eq=False)

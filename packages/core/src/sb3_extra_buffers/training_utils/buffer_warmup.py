@@ -9,7 +9,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.training_utils.eval_model import eval_model
-from sb3_extra_buffers.training_utils.kinds import as_list
+from sb3_extra_buffers.training_utils.kinds import Kind, as_list, kind_of
 
 #: How much of a buffer is filled if only the length of an episode is known.
 _FILLED = 0.9
@@ -25,33 +25,42 @@ def warm_up(
     *,
     deterministic: bool = True,
     progress: bool = True,
+    record_env: int = 0,
+    record_frames: str | None = None,
 ) -> tuple[list[float], list[float]]:
     """
     Play episodes and store them; see :func:`~sb3_extra_buffers.training_utils.eval_model.eval_model` for how.
 
     The environments stay open.
 
-    :param buffer: a replay buffer, or several of the same size
-    :param n_envs: the number of environments that the buffer is for
+    :param buffer: a replay buffer, or several of the same size; record buffers, too, beside them or alone
+    :param n_envs: the number of environments that the replay buffer is for
     :param warmup_env: where to play: ``n_envs`` environments, or a multiple
     :param warmup_model: who plays
-    :param warmup_episodes: how many episodes; if left out, as many as fill nine tenths of the buffer
+    :param warmup_episodes: how many episodes; if left out, as many as fill nine tenths of the first replay buffer;
+        of a recording, if there are only such
     :param mean_ep_len: the mean length of an episode; needed if ``warmup_episodes`` is left out
     :param deterministic: whether the model takes the best action, or draws one
     :param progress: whether to show a bar, if rich or tqdm is installed
+    :param record_env: the number of the environment whose episodes are recorded
+    :param record_frames: what is recorded of it
     :return: the returns of the episodes, and the seconds that each buffer has spent in ``add``
     """
     buffers = as_list(buffer)
     if not buffers:
-        raise ParameterError("warm_up", "buffer", buffer, "it must be a replay buffer, or several of them")
+        raise ParameterError("warm_up", "buffer", buffer, "it must be a replay buffer, or several buffers")
     if n_envs < 1 or warmup_env.num_envs % n_envs:
         allowed = f"the number of environments of warmup_env, {warmup_env.num_envs}, must be a multiple of it"
         raise ParameterError("warm_up", "n_envs", n_envs, allowed)
-    for one in buffers:
+    # A recording is one stream, whatever the number of environments.
+    replay = [one for one in buffers if kind_of(one) is Kind.REPLAY]
+    for one in replay:
         if one.n_envs != n_envs:
             raise ParameterError("warm_up", "n_envs", n_envs, f"{type(one).__name__} was made for {one.n_envs}")
     if warmup_episodes is None:
-        warmup_episodes = _episodes(buffers[0].buffer_size * n_envs, mean_ep_len)
+        # Of all that is played, a recording gets the part of one environment.
+        room = replay[0].buffer_size * n_envs if replay else _steps_kept(buffers[0]) * warmup_env.num_envs
+        warmup_episodes = _episodes(room, mean_ep_len)
     if warmup_episodes < warmup_env.num_envs:
         allowed = f"each of {warmup_env.num_envs} environments must play at least one"
         hint = "Use fewer environments, or more episodes."
@@ -64,7 +73,17 @@ def warm_up(
         buffer=buffers,
         deterministic=deterministic,
         progress=progress,
+        record_env=record_env,
+        record_frames=record_frames,
     )
+
+
+def _steps_kept(recording: Any) -> int:
+    size: int | None = getattr(recording, "max_size", None)
+    if size is None:
+        allowed = f"it must be given: {type(recording).__name__} does not say how many steps it keeps (max_size)"
+        raise ParameterError("warm_up", "warmup_episodes", None, allowed)
+    return size
 
 
 def _episodes(transitions: int, mean_ep_len: float | None) -> int:

@@ -42,7 +42,8 @@ def eval_model(
     observation of an episode, actions of a Box between -1 and 1, nothing normalized by ``VecNormalize``. If there are
     several times as many environments as it has columns, each column gets whole episodes one after the other, and
     what cannot fill a row in the end is left out. Otherwise it also gets what environments play that are done with
-    their share. A record buffer gets the episodes of one environment that count.
+    their share. A record buffer gets the episodes of one environment that count. If it has one feature, that is
+    whether the episode was cut off, as by a time limit, and did not come to its end.
 
     :param n_eps: how many episodes count
     :param eval_env: where to play; it is reset first
@@ -51,7 +52,8 @@ def eval_model(
     :param buffer: what to fill: a replay buffer, a record buffer, or several of them
     :param deterministic: whether the model takes the best action, or draws one
     :param progress: whether to show a bar, if rich or tqdm is installed
-    :param record_env: the number of the environment whose episodes are recorded
+    :param record_env: the number of the environment whose episodes are recorded; with fewer episodes than environments,
+        the first of them play
     :param record_frames: what is recorded: the observation by default, with ``"render"`` what the environment renders,
         otherwise the key of Dict observations
     :return: the returns of the episodes, in the order in which they ended, and the seconds that each buffer has spent
@@ -63,8 +65,8 @@ def eval_model(
             raise ParameterError("eval_model", "n_eps", n_eps, "it must be at least 1")
         buffers = [Timed(one) for one in as_list(buffer)]
         player = Player(env, model, deterministic)
-        feeds = open_feeds(buffers, env, player, record_env, record_frames)
         counter = EpisodeCounter(env, n_eps)
+        feeds = open_feeds(buffers, env, player, record_env, record_frames, counter.counting)
         with progress_bar("Episodes", n_eps, progress) as advance:
             while (counting := counter.counting).any():
                 step = player.step()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_extra_buffers.errors import ParameterError
@@ -20,7 +21,12 @@ RENDER = "render"
 
 
 def open_feeds(
-    buffers: list[Timed], env: VecEnv, player: Player, record_env: int, record_frames: str | None
+    buffers: list[Timed],
+    env: VecEnv,
+    player: Player,
+    record_env: int,
+    record_frames: str | None,
+    counting: NDArray[np.bool_],
 ) -> list[Feed]:
     """
     The feeds that fill these buffers. Buffers with the same number of columns share one: what waits, waits once.
@@ -30,6 +36,7 @@ def open_feeds(
     :param player: has not made a step yet
     :param record_env: the number of the environment that is recorded
     :param record_frames: what is recorded of it
+    :param counting: which environments play episodes that count
     """
     feeds: list[Feed] = []
     columns: dict[int, list[Timed]] = {}
@@ -37,6 +44,7 @@ def open_feeds(
         if kind_of(timed.buffer) is Kind.REPLAY:
             columns.setdefault(timed.buffer.n_envs, []).append(timed)
         else:
+            _check_stage(env, record_env, counting)
             feeds.append(RecordFeed(timed, record_env, _camera(env, player, record_env, record_frames)))
     for count, group in columns.items():
         if env.num_envs % count:
@@ -46,10 +54,17 @@ def open_feeds(
     return feeds
 
 
-def _camera(env: VecEnv, player: Player, number: int, what: str | None) -> Callable[[], Any]:
+def _check_stage(env: VecEnv, number: int, counting: NDArray[np.bool_]) -> None:
     if not 0 <= number < env.num_envs:
         allowed = f"it must be the number of an environment, 0 to {env.num_envs - 1}"
         raise ParameterError("eval_model", "record_env", number, allowed)
+    if not counting[number]:
+        first = f"the first {int(counting.sum())} of {env.num_envs} environments"
+        allowed = f"there would be nothing to record: only {first} have an episode to play"
+        raise ParameterError("eval_model", "record_env", number, allowed, "Record one of these, or play more episodes.")
+
+
+def _camera(env: VecEnv, player: Player, number: int, what: str | None) -> Callable[[], Any]:
     space = env.observation_space
     keys = list(space) if isinstance(space, spaces.Dict) else []
     if what == RENDER and what not in keys:

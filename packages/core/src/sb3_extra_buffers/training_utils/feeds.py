@@ -80,19 +80,25 @@ class ColumnFeed(ReplayFeed):
 class RecordFeed:
     """For recordings: the episodes of one environment that count.
 
+    If a recording has one feature, it says whether the episode was cut off with this step: what it says wherever
+    environments are recorded.
+
     :param env: its number
     :param frame: looks at the environments as they are, and returns the frame to record
     """
 
     def __init__(self, buffer: Timed, env: int, frame: Callable[[], Any]) -> None:
         self._buffer, self._env, self._frame = buffer, env, frame
+        self._tells_cut_off = getattr(buffer.buffer, "feature_num", 0) == 1
         self._shown = frame()
 
     def take(self, step: Step, counting: NDArray[np.bool_]) -> None:
         if not counting[self._env]:
             return
-        env = self._env
-        self._buffer.add(self._shown, step.rewards[env], step.actions[env], done=bool(step.dones[env]))
+        env, is_done = self._env, bool(step.dones[self._env])
+        cut_off = is_done and bool(step.infos[env].get("TimeLimit.truncated", False))
+        features = [cut_off] if self._tells_cut_off else None
+        self._buffer.add(self._shown, step.rewards[env], step.actions[env], features, done=is_done)
         self._shown = self._frame()
 
     def finish(self) -> None:

@@ -68,7 +68,7 @@ class RecordCallback(BaseCallback):
                 raise ParameterError("RecordCallback", name, value, "it must be an integer of at least 1")
         if folder is not None:
             for library in ("av", "PIL"):  # not after hours of training
-                require(library, "RecordCallback with a folder", "video")
+                require(library, "RecordCallback with a folder")
         self.every, self.episodes, self.deterministic = every, episodes, deterministic
         # A name that BaseCallback does not use; to it, an eval_env is a parent's.
         self._stage = DummyVecEnv([lambda: eval_env]) if isinstance(eval_env, gymnasium.Env) else eval_env
@@ -133,7 +133,8 @@ class RecordCallback(BaseCallback):
 
     def _follow(self, venv: VecEnv) -> VecTape:
         def maker(frame: Any) -> BaseRecordBuffer:
-            return recording_for("RecordCallback", frame, self._size, self._options)
+            otherwise = "train in a VecRecord with a FramelessRecordBuffer"
+            return recording_for("RecordCallback", frame, self._size, self._options, otherwise)
 
         return VecTape("RecordCallback", venv, self._env, Tape("RecordCallback", maker, None), self._what, self._key)
 

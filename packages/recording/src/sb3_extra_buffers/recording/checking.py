@@ -9,10 +9,12 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import FileDamagedError
 from sb3_extra_buffers.files import ArrayFile
 from sb3_extra_buffers.recording.blocks import most_frames
+from sb3_extra_buffers.recording.images import CHANNELS
 
 #: The largest frame that is believed: 16,384 x 16,384 pixels of one byte.
 _MAX_FRAME_NBYTES = 1 << 28
@@ -47,9 +49,24 @@ def _problem(file: ArrayFile, said: dict[str, Any]) -> str:
         return "its rewards or its ends are no column"
     if columns not in ([], ["features"], sorted(f"features.{number}" for number in range(len(columns)))):
         return f"its features are called {columns}"
+    problem = _problem_of_requests(file["actions"], said["asked"]) if "asked" in said else ""
+    if problem:
+        return problem
     if "frames" not in said:
         return "it does not say whether it has frames"
     return "" if said["frames"] is None else _problem_of_frames(file, said["frames"], count)
+
+
+def _problem_of_requests(actions: NDArray[Any], said: Any) -> str:
+    if not isinstance(said, dict) or not {"channels", "action_dtype", "action_shape"} <= said.keys():
+        return "it does not say what was asked for"
+    if said["channels"] not in CHANNELS:
+        return f"its channels are said to be {said['channels']!r}"
+    if said["action_dtype"] not in (None, actions.dtype.name):
+        return f"its actions are of {actions.dtype}, but {said['action_dtype']!r} was asked for"
+    if said["action_shape"] not in (None, list(actions.shape[1:])):
+        return f"its actions have the shape {actions.shape[1:]}, but {said['action_shape']!r} was asked for"
+    return ""
 
 
 def _problem_of_frames(file: ArrayFile, said: Any, count: int) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sb3_extra_buffers.codecs import CodecLike
 from sb3_extra_buffers.errors import BufferStateError, ObservationError, ParameterError
+from sb3_extra_buffers.recording.asked import Asked
 from sb3_extra_buffers.recording.clip import Clip, Step
 from sb3_extra_buffers.recording.exporting import Exporting
 from sb3_extra_buffers.recording.memory import MemoryUse
@@ -39,6 +40,11 @@ class Readable(Exporting, ABC):
     @abstractmethod
     def _gather(self, steps: NDArray[np.int64], frames: bool = True) -> Clip:
         """Any steps, with or without their frames."""
+
+    @property
+    @abstractmethod
+    def asked(self) -> Asked:
+        """What was asked for when it was made."""
 
     @property
     @abstractmethod

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sb3_extra_buffers.codecs import CodecSpec
 from sb3_extra_buffers.errors import BufferStateError, FileContentError, FileDamagedError, PayloadError
 from sb3_extra_buffers.files import ArrayFile, open_arrays
+from sb3_extra_buffers.recording.asked import Asked
 from sb3_extra_buffers.recording.blocks import FrameBlocks
 from sb3_extra_buffers.recording.checking import check_recording
 from sb3_extra_buffers.recording.clip import Clip
@@ -38,6 +39,8 @@ class SavedRecording(Readable):
         said = _checked_metadata(file)
         self._steps, self._size = int(said["steps"]), int(said["max_size"])
         self.begins_whole = bool(said["begins_whole"])
+        # Earlier files do not say it: then nothing was.
+        self._asked = Asked.from_json(said["asked"]) if "asked" in said else Asked()
         #: The class that recorded it.
         self.recorded_by: str = said["recorded_by"]
         self.rewards, self.actions, self.dones = (file[name] for name in ("rewards", "actions", "dones"))
@@ -50,6 +53,11 @@ class SavedRecording(Readable):
             codec = CodecSpec.from_json(said["frames"]["codec"])
             self._blocks = FrameBlocks(codec, self.frame_shape, self._dtype, said["frames"]["per_block"])
         self._newest: tuple[int, NDArray[Any]] | None = None
+
+    @property
+    def asked(self) -> Asked:
+        """What was asked for when the buffer was made that it was saved from."""
+        return self._asked
 
     @property
     def steps(self) -> int:

@@ -14,6 +14,7 @@ from sb3_extra_buffers import files
 from sb3_extra_buffers.codecs import CodecLike
 from sb3_extra_buffers.errors import BufferStateError, FileWriteError
 from sb3_extra_buffers.progress import progress_bar
+from sb3_extra_buffers.recording.asked import Asked
 from sb3_extra_buffers.recording.blocks import FrameBlocks
 from sb3_extra_buffers.recording.clip import Clip
 from sb3_extra_buffers.recording.recording import Recording
@@ -29,6 +30,9 @@ class _Savable(Recording, Protocol):
     """A recording that says everything about itself."""
 
     begins_whole: bool
+
+    @property
+    def asked(self) -> Asked: ...
 
     @property
     def steps(self) -> int: ...
@@ -64,6 +68,7 @@ def save_recording(
         "steps": recording.steps,
         "begins_whole": recording.begins_whole,
         "max_size": recording.max_size,
+        "asked": recording.asked.to_json(),
         "frames": None,
     }
     arrays |= feature_arrays(clip.features)

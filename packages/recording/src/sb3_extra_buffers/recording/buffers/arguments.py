@@ -29,6 +29,17 @@ def constructor_arguments(saved: SavedRecording, size: int | None, keeps_frames:
         "ch_num": channels,
         "size": saved.max_size if size is None else size,
         "dtypes": [saved.frame_dtype, saved.rewards.dtype, *features],
-        "action_dtype": saved.actions.dtype,
-        "action_shape": saved.actions.shape[1:],
     }
+
+
+def as_asked(saved: SavedRecording, options: dict[str, Any]) -> dict[str, Any]:
+    """The other arguments: what was asked for when the recording was made, unless somebody asks for something else now.
+
+    What its first action decided is not among them: it would be taken for a request, to which actions are rounded.
+
+    :param saved: what shall fit
+    :param options: what is asked for now
+    """
+    asked = saved.asked
+    said = {"channels": asked.channels, "action_dtype": asked.action_dtype, "action_shape": asked.action_shape}
+    return {**said, **options}

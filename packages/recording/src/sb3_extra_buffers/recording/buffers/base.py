@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import ParameterError
-from sb3_extra_buffers.recording.buffers.arguments import constructor_arguments
+from sb3_extra_buffers.recording.asked import Asked
+from sb3_extra_buffers.recording.buffers.arguments import as_asked, constructor_arguments
 from sb3_extra_buffers.recording.clip import Clip
 from sb3_extra_buffers.recording.columns import Actions, Features, Rewards
 from sb3_extra_buffers.recording.fitting import as_dtype
+from sb3_extra_buffers.recording.images import AUTO
 from sb3_extra_buffers.recording.reading import Readable
 from sb3_extra_buffers.recording.saved import SavedRecording
 from sb3_extra_buffers.views import untouched
@@ -64,6 +66,8 @@ class BaseRecordBuffer(Readable):
 
     # What subclasses say about their frames.
 
+    #: Where those that are added have their channels.
+    _channels = AUTO
     #: Whether there are any.
     keeps_frames = False
     frame_shape: tuple[int, int, int] | None = None
@@ -130,6 +134,11 @@ class BaseRecordBuffer(Readable):
         return self.dtypes[0]
 
     @property
+    def asked(self) -> Asked:
+        """What was asked for when it was made."""
+        return Asked(self._channels, *self._actions.asked)
+
+    @property
     def steps(self) -> int:
         """How many steps were ever recorded."""
         return self._before + self._added
@@ -164,7 +173,7 @@ class BaseRecordBuffer(Readable):
 
     @classmethod
     def load(cls: type[Buffer], path: str | os.PathLike[str], size: int | None = None, **options: Any) -> Buffer:
-        """Make a buffer of a recording that was saved, to go on recording.
+        """Make a buffer of a recording that was saved, to go on recording as the one that was saved would.
 
         :param path: which file
         :param size: how many steps are kept; ``None`` for as many as in the buffer that was saved. If there are more
@@ -172,7 +181,7 @@ class BaseRecordBuffer(Readable):
         :param options: what else the class takes, such as ``compression_method``
         """
         with SavedRecording(path) as saved:
-            buffer = cls(**constructor_arguments(saved, size, cls.keeps_frames), **options)
+            buffer = cls(**constructor_arguments(saved, size, cls.keeps_frames), **as_asked(saved, options))
             first = max(0, len(saved) - buffer.max_size)
             buffer._before = saved.steps - len(saved) + first
             buffer.begins_whole = bool(saved.dones[first - 1]) if first else saved.begins_whole

@@ -57,7 +57,7 @@ class RecordBuffer(BaseRecordBuffer):
     ) -> None:
         super().__init__(size, dtypes, action_dtype=action_dtype, action_shape=action_shape)
         owner = type(self).__name__
-        self._form = FrameForm(owner, res, ch_num, channels, self.frame_dtype)
+        self._form, self._channels = FrameForm(owner, res, ch_num, channels, self.frame_dtype), channels
         self.frame_shape = self._form.shape
         options = StorageOptions(
             compression_method=compression_method,

@@ -39,6 +39,11 @@ class Actions:
         kind = np.dtype(np.int64) if self._dtype is None else self._dtype
         self.array: NDArray[Any] = untouched((size, *(self._shape or ())), kind)
 
+    @property
+    def asked(self) -> tuple[np.dtype[Any] | None, tuple[int, ...] | None]:
+        """The dtype and the shape that the user asked for."""
+        return self._dtype, self._shape
+
     def fit(self, value: Any) -> Any:
         """The action to store, or an error. Nothing changes yet."""
         if self._are_plain and (type(value) is np.int64 or (type(value) is int and -_LIMIT <= value < _LIMIT)):
@@ -63,10 +68,15 @@ class Actions:
         self.array[place] = action
 
     def take(self, places: slice, actions: NDArray[Any]) -> None:
-        """Store several actions that fit."""
+        """Store several actions of the same shape and dtype, or raise."""
+        shape = actions.shape[1:]
+        if self._shape not in (None, shape):
+            raise ObservationError(self._owner, "actions", f"of shape {shape}", f"shape {self._shape}", self._HINT)
+        dtype = actions.dtype if self._dtype is None else self._dtype
+        fitted = fitting(self._owner, "actions", actions, dtype, self._HINT)
         if not self._is_decided:
-            self._decide(actions.shape[1:], actions.dtype)
-        self.array[places] = actions
+            self._decide(shape, dtype)
+        self.array[places] = fitted
 
     def forget(self) -> None:
         """Let the next action decide again."""

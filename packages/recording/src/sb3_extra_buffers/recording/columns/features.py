@@ -12,6 +12,8 @@ from sb3_extra_buffers.errors import ObservationError
 from sb3_extra_buffers.recording.fitting import fitting
 from sb3_extra_buffers.views import untouched
 
+_HINT = "dtypes=[frame, reward, *features] says which there are."
+
 
 class Features:
     """Some numbers more for each step, rounded to their dtypes as an assignment does.
@@ -35,16 +37,30 @@ class Features:
         """The features to store, or an error."""
         if values is None and not self.count:
             return None
-        found = None if values is None else list(values) if hasattr(values, "__len__") else [values]
+        # An array without axes has a length by name only; a row of structured features has one indeed.
+        is_list = hasattr(values, "__len__") and (isinstance(values, np.void) or getattr(values, "ndim", 1) > 0)
+        found = None if values is None else list(values) if is_list else [values]
         if found is None or len(found) != self.count:
-            said = "nothing" if found is None else f"{len(found)} values"
-            expected = f"{self.count} values" if self.count else "nothing"
-            hint = "dtypes=[frame, reward, *features] says which there are."
-            raise ObservationError(self._owner, "features", said, expected, hint)
-        if not self._is_structured:
-            return fitting(self._owner, "features", values, self.array.dtype).reshape(-1) if self.count else None
-        pairs = zip(found, self._dtypes)
-        return tuple(fitting(self._owner, f"features[{n}]", *pair)[()] for n, pair in enumerate(pairs))
+            raise self._refused("nothing" if found is None else f"{len(found)} values")
+        if self._is_structured:
+            return tuple(self._one(number, value) for number, value in enumerate(found))
+        if not self.count:
+            return None
+        row = fitting(self._owner, "features", values, self.array.dtype)
+        if row.size != self.count:
+            raise self._refused(f"of shape {row.shape}")
+        return row.reshape(-1)
+
+    def _one(self, number: int, value: Any) -> Any:
+        name = f"features[{number}]"
+        fitted = fitting(self._owner, name, value, self._dtypes[number])
+        if fitted.size != 1:
+            raise ObservationError(self._owner, name, f"of shape {fitted.shape}", "one number", _HINT)
+        return fitted.reshape(())[()]
+
+    def _refused(self, found: str) -> ObservationError:
+        expected = f"{self.count} values" if self.count else "nothing"
+        return ObservationError(self._owner, "features", found, expected, _HINT)
 
     def write(self, place: int, values: Any) -> None:
         """Store features that fit."""

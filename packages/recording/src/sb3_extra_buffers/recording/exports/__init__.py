@@ -5,8 +5,9 @@ from sb3_extra_buffers.recording.exports.hugging_face import write_dataset
 from sb3_extra_buffers.recording.exports.label_colors import label_colors
 from sb3_extra_buffers.recording.exports.minari import write_minari
 from sb3_extra_buffers.recording.exports.npz import write_npz
-from sb3_extra_buffers.recording.exports.parquet import METADATA_KEY, write_parquet
+from sb3_extra_buffers.recording.exports.parquet import write_parquet
 from sb3_extra_buffers.recording.exports.pixels import Pixels
+from sb3_extra_buffers.recording.exports.tables import METADATA_KEY
 from sb3_extra_buffers.recording.exports.video import write_video
 
 __all__ = [

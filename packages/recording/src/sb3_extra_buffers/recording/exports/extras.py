@@ -1,48 +1,66 @@
-"""Libraries that only some exports need: imported when they are used, and named when they are missing."""
+"""Libraries that only some features need: imported when they are used, and named when they are missing."""
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
 from sb3_extra_buffers.errors import MissingExtraError
 
 _DISTRIBUTION = "sb3-extra-buffers-recording"
-#: Import name of each library: what pip calls it, and the extra that brings it.
-_LIBRARIES = {
-    "PIL": ("pillow", "video"),
-    "av": ("av", "video"),
-    "datasets": ("datasets", "datasets"),
-    "gymnasium": ("gymnasium", "gym"),
-    "h5py": ("h5py", "minari"),
-    "minari": ("minari", "minari"),
-    "pyarrow": ("pyarrow", "parquet"),
-    "stable_baselines3": ("stable-baselines3", "sb3"),
+#: The extra that brings everything that a feature needs. Several bring the same library, and most features need more
+#: than one: whoever installs the extra of a library is only told about the next.
+_EXTRAS = {
+    "contact_sheet": "video",
+    "to_dataset": "datasets",
+    "to_minari": "minari",
+    "to_parquet": "parquet",
+    "to_video": "video",
+    "RecordCallback": "sb3",
+    "RecordCallback with a folder": "video",
+    "RecordEnv": "gym",
+    "TerminalFrame": "gym",
+    "VecRecord": "sb3",
 }
+#: Import name of each library, and what pip calls it.
+_LIBRARIES = {
+    "PIL": "pillow",
+    "av": "av",
+    "datasets": "datasets",
+    "gymnasium": "gymnasium",
+    "h5py": "h5py",
+    "minari": "minari",
+    "pyarrow": "pyarrow",
+    "stable_baselines3": "stable-baselines3",
+}
+#: What needs a newer Python than this package, so that an extra leaves it out on others.
+_PYTHONS = {"minari": (3, 11)}
+_PYTHON = sys.version_info[:2]
 
 
-def require(module: str, feature: str, extra: str | None = None) -> Any:
+def require(module: str, feature: str) -> Any:
     """Import a module, or say what to install.
 
     :param module: a library of the table above, or a module of one
-    :param feature: what needs it, for the error
-    :param extra: the extra to name, if several bring the library
+    :param feature: what needs it
     """
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        raise missing(error, feature, extra) from error
+        raise missing(error, feature) from error
 
 
-def missing(error: ModuleNotFoundError, feature: str, extra: str | None = None) -> Exception:
+def missing(error: ModuleNotFoundError, feature: str) -> Exception:
     """The error to raise: what to install, or the same one if it is about a module that no extra brings.
 
     :param error: what the import raised
     :param feature: what needs the library
-    :param extra: the extra to name, if several bring the library
     """
     name = (error.name or "").partition(".")[0]
     if name not in _LIBRARIES:
         return error
-    package, usual = _LIBRARIES[name]
-    return MissingExtraError(feature, package, extra or usual, _DISTRIBUTION)
+    needed, hint = _PYTHONS.get(name, _PYTHON), ""
+    if needed > _PYTHON:
+        hint = "It needs Python {}.{} or newer, this is {}.{}: use another one.".format(*needed, *_PYTHON)
+    return MissingExtraError(feature, _LIBRARIES[name], _EXTRAS[feature], _DISTRIBUTION, hint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,14 @@ from sb3_extra_buffers.recording.clip import Clip
 from sb3_extra_buffers.recording.exports.batches import batches, chosen_steps
 from sb3_extra_buffers.recording.exports.extras import require
 from sb3_extra_buffers.recording.exports.files import AnyPath, new_folder
-from sb3_extra_buffers.recording.exports.tables import arrow_array, can_be_png, columns_of, png_frames
+from sb3_extra_buffers.recording.exports.tables import (
+    METADATA_KEY,
+    about,
+    arrow_array,
+    can_be_png,
+    columns_of,
+    png_frames,
+)
 from sb3_extra_buffers.recording.recording import Recording
 
 _NAME = "to_dataset"
@@ -26,7 +34,8 @@ def write_dataset(recording: Recording, path: AnyPath, *, steps: range | None = 
     Write a folder for ``datasets.load_from_disk``, losslessly, and open it. Needs the extra ``datasets``.
 
     The columns are those of :func:`~sb3_extra_buffers.recording.exports.write_parquet`. Frames of 1 to 4 channels of
-    ``uint8`` are images (``datasets.Image``, kept as PNG), others are arrays (``datasets.Array3D``).
+    ``uint8`` are images (``datasets.Image``, kept as PNG), others are arrays (``datasets.Array3D``). ``action_shape``,
+    ``frame_shape`` and ``frame_dtype`` stand in the description of the dataset, under ``METADATA_KEY``, as JSON.
 
     :param recording: what to write
     :param path: the folder, which is not there yet
@@ -36,13 +45,16 @@ def write_dataset(recording: Recording, path: AnyPath, *, steps: range | None = 
     target = Path(path)
     chosen = chosen_steps(recording, steps, _NAME)
     datasets = require("datasets", _NAME)
-    require("PIL", _NAME, "datasets")
+    require("PIL", _NAME)
     with new_folder(target, _NAME) as draft:
         stream = draft / "stream.arrow"
         with progress_bar(_NAME, len(chosen), progress) as advance:
             _write_stream(recording, chosen, stream, advance)
         with _without_bars(datasets):
-            datasets.Dataset.from_file(str(stream)).save_to_disk(str(draft / "dataset"))
+            made = datasets.Dataset.from_file(str(stream))
+            # The only place for it that is saved with a dataset and opened again.
+            made.info.description = json.dumps({METADATA_KEY: about(recording.read(chosen.start, chosen.start + 1))})
+            made.save_to_disk(str(draft / "dataset"))
         stream.unlink()
         for file in (draft / "dataset").iterdir():
             file.rename(draft / file.name)
@@ -72,7 +84,8 @@ def _features(clip: Clip, columns: dict[str, NDArray[Any]]) -> Any:
     datasets = require("datasets", _NAME)
     kinds = {}
     for name, values in columns.items():
-        value = datasets.Value(str(arrow_array(values[:1].reshape(-1)).type))
+        # By the name that numpy has for it: Arrow's «halffloat» is unknown to the library.
+        value = datasets.Value(values.dtype.name)
         kinds[name] = value if values.ndim == 1 else datasets.Sequence(value, length=values.shape[1])
     if clip.frames is not None:
         height, width, channels = clip.frames.shape[1:]
@@ -83,7 +96,7 @@ def _features(clip: Clip, columns: dict[str, NDArray[Any]]) -> Any:
 
 
 def _column(values: NDArray[Any], kind: Any) -> Any:
-    found = arrow_array(values)
+    found = arrow_array(values, _NAME)
     return found if found.type == kind else found.cast(kind)
 
 

@@ -59,7 +59,7 @@ def write_minari(
     steps = chosen_steps(recording, None, _NAME, frames=True)
     minari = require("minari", _NAME)
     for library in ("PIL", "h5py" if data_format == "hdf5" else "pyarrow"):
-        require(library, _NAME, "minari")
+        require(library, _NAME)
     root, target = _place(dataset_id, folder)
     seen = frame_space(recording) if observation_space is None else observation_space
     done = action_space_of(recording) if action_space is None else action_space

@@ -6,22 +6,23 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.progress import progress_bar
 from sb3_extra_buffers.recording.clip import Clip
 from sb3_extra_buffers.recording.exports.batches import batches, chosen_steps
 from sb3_extra_buffers.recording.exports.extras import require
 from sb3_extra_buffers.recording.exports.files import AnyPath, new_file
-from sb3_extra_buffers.recording.exports.tables import arrow_array, columns_of, png_frames, raw_frames
+from sb3_extra_buffers.recording.exports.tables import (
+    METADATA_KEY,
+    about,
+    arrow_array,
+    columns_of,
+    png_frames,
+    raw_frames,
+)
 from sb3_extra_buffers.recording.recording import Recording
 
 _NAME = "to_parquet"
-#: In the metadata of the file, under this key: what is needed to make arrays of the bytes.
-METADATA_KEY = "sb3_extra_buffers.recording"
-#: Of what stands there.
-FORMAT_VERSION = 1
 
 
 def write_parquet(
@@ -72,11 +73,12 @@ def write_parquet(
 
 def _table(clip: Clip, steps: range, episodes: list[range], encoding: str) -> Any:
     pa = require("pyarrow", _NAME)
-    columns = {name: arrow_array(values) for name, values in columns_of(clip, steps, episodes).items()}
-    about: dict[str, Any] = {"version": FORMAT_VERSION, "action_shape": clip.actions.shape[1:]}
+    columns = {name: arrow_array(values, _NAME) for name, values in columns_of(clip, steps, episodes).items()}
+    said = about(clip)
     if clip.frames is not None:
         is_raw = encoding == "raw"
-        columns["frame"] = raw_frames(clip.frames) if is_raw else pa.array(png_frames(clip.frames, _NAME), pa.binary())
-        dtype = clip.frames.dtype.newbyteorder("<")
-        about |= {"frames": encoding, "frame_shape": clip.frames.shape[1:], "frame_dtype": np.dtype(dtype).str}
-    return pa.table(columns).replace_schema_metadata({METADATA_KEY: json.dumps(about)})
+        columns["frame"] = (
+            raw_frames(clip.frames, _NAME) if is_raw else pa.array(png_frames(clip.frames, _NAME), pa.binary())
+        )
+        said["frames"] = encoding
+    return pa.table(columns).replace_schema_metadata({METADATA_KEY: json.dumps(said)})

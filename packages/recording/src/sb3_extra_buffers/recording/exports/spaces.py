@@ -18,7 +18,7 @@ def frame_space(recording: Recording) -> Any:
 
     :param recording: one with frames
     """
-    spaces = require("gymnasium.spaces", _NAME, "minari")
+    spaces = require("gymnasium.spaces", _NAME)
     frames = recording.read(0, 1).frames
     assert frames is not None
     dtype = frames.dtype
@@ -34,7 +34,7 @@ def action_space_of(recording: Recording) -> Any:
 
     :param recording: one with steps
     """
-    spaces = require("gymnasium.spaces", _NAME, "minari")
+    spaces = require("gymnasium.spaces", _NAME)
     actions = recording.without_frames().actions
     if actions.dtype.kind == "f":
         return spaces.Box(-np.inf, np.inf, actions.shape[1:], actions.dtype.type)

@@ -13,8 +13,24 @@ from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.recording.clip import Clip
 from sb3_extra_buffers.recording.exports.extras import require
 
+#: Under this key, as JSON: what is needed to make arrays of the columns.
+METADATA_KEY = "sb3_extra_buffers.recording"
+#: Of what stands there.
+FORMAT_VERSION = 1
 #: Grey or colours, each with or without what Pillow takes for transparency; no value of it is changed.
 _PNG_CHANNELS = (1, 2, 3, 4)
+
+
+def about(clip: Clip) -> dict[str, Any]:
+    """What the columns do not tell: shapes of actions and frames, and the dtype of frames.
+
+    :param clip: some steps
+    """
+    said: dict[str, Any] = {"version": FORMAT_VERSION, "action_shape": clip.actions.shape[1:]}
+    if clip.frames is not None:
+        dtype = np.dtype(clip.frames.dtype.newbyteorder("<"))
+        said |= {"frame_shape": clip.frames.shape[1:], "frame_dtype": dtype.str}
+    return said
 
 
 def columns_of(clip: Clip, steps: range, episodes: list[range]) -> dict[str, NDArray[Any]]:
@@ -45,24 +61,26 @@ def feature_columns(clip: Clip) -> Iterator[tuple[str, NDArray[Any]]]:
         yield f"feature_{number}", features[str(number)] if features.dtype.names else features[:, number]
 
 
-def arrow_array(values: NDArray[Any]) -> Any:
+def arrow_array(values: NDArray[Any], feature: str) -> Any:
     """A column of numbers, or of lists of numbers that are all of one length.
 
     :param values: shape ``(n,)`` or ``(n, k)``
+    :param feature: what needs it, for the error
     """
-    pa = require("pyarrow", "to_parquet")
+    pa = require("pyarrow", feature)
     if values.ndim == 1:
         return pa.array(values)
     flat = pa.array(np.ascontiguousarray(values).reshape(-1))
     return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
 
 
-def raw_frames(frames: NDArray[Any]) -> Any:
+def raw_frames(frames: NDArray[Any], feature: str) -> Any:
     """The bytes of each frame, as they are in memory: row by row, channels last, little-endian. No copy is made.
 
     :param frames: shape ``(n, H, W, C)``
+    :param feature: what needs them, for the error
     """
-    pa = require("pyarrow", "to_parquet")
+    pa = require("pyarrow", feature)
     little = np.ascontiguousarray(frames, frames.dtype.newbyteorder("<"))
     kind = pa.binary(little[0].nbytes)
     return pa.Array.from_buffers(kind, len(little), [None, pa.py_buffer(little.reshape(-1).view(np.uint8))])
@@ -87,7 +105,7 @@ def png_frames(frames: NDArray[Any], feature: str) -> list[bytes]:
     if not can_be_png((shape[0], shape[1], shape[2]), frames.dtype):
         allowed = f"a PNG holds 1 to 4 channels of uint8, these have {shape[2]} of {frames.dtype}"
         raise ParameterError(feature, "frames", "png", allowed, "Use frames='raw'.")
-    images = require("PIL.Image", feature, "parquet")
+    images = require("PIL.Image", feature)
     pictures = frames[..., 0] if shape[2] == 1 else frames
     return [_png(images.fromarray(picture)) for picture in pictures]
 

@@ -44,7 +44,9 @@ def seen(owner: str, observation: Any, key: str | None) -> Any:
     return observation[key]
 
 
-def recording_for(owner: str, frame: NDArray[Any], size: int, options: Mapping[str, Any]) -> RecordBuffer:
+def recording_for(
+    owner: str, frame: NDArray[Any], size: int, options: Mapping[str, Any], otherwise: str
+) -> RecordBuffer:
     """A recording for frames like this one. Its only feature says whether an episode was cut off.
 
     The last axis of a frame is its channels, unless the first one is smaller.
@@ -53,9 +55,10 @@ def recording_for(owner: str, frame: NDArray[Any], size: int, options: Mapping[s
     :param frame: the first frame
     :param size: how many steps to keep
     :param options: more arguments of the recording
+    :param otherwise: how the owner records without frames, for the error
     """
     if frame.ndim not in (2, 3) or frame.dtype.kind not in "biuf":
-        hint = "Say what='render' to record what the environment shows, or hand over a recording: one without frames."
+        hint = f"Say what='render' to record what the environment shows. To record without frames, {otherwise}."
         raise ObservationError(owner, "a frame", f"of shape {frame.shape}, {frame.dtype}", "an image", hint)
     is_first = frame.ndim == 3 and frame.shape[0] < frame.shape[2]
     shape = frame.shape if frame.ndim == 3 else (*frame.shape, 1)

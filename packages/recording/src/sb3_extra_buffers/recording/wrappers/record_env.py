@@ -45,8 +45,11 @@ class RecordEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         if what == "render":
             check_rendering(owner, env.render_mode)
         self._what, self._key = what, key
-        made = recording if recording is not None else lambda frame: recording_for(owner, frame, size, options)
-        self._tape = Tape(owner, made, features)
+
+        def maker(frame: Any) -> BaseRecordBuffer:
+            return recording_for(owner, frame, size, options, "hand over a FramelessRecordBuffer")
+
+        self._tape = Tape(owner, maker if recording is None else recording, features)
 
     @property
     def recording(self) -> BaseRecordBuffer:

@@ -58,7 +58,7 @@ class VecRecord(VecEnvWrapper):
             raise ParameterError(owner, "recording", f"{len(given)} of them", allowed)
 
         def maker(frame: Any) -> BaseRecordBuffer:
-            return recording_for(owner, frame, size, options)
+            return recording_for(owner, frame, size, options, "hand over a FramelessRecordBuffer for each")
 
         tapes = [Tape(owner, maker if given is None else given[place], features) for place in range(len(numbers))]
         self._tapes = [VecTape(owner, venv, number, tape, what, key) for number, tape in zip(numbers, tapes)]
