@@ -85,6 +85,7 @@ class Advice:
                 {
                     "name": one.candidate.name,
                     "options": dict(one.candidate.options),
+                    "stored_as": one.stored_as,
                     "codec": one.codec,
                     "nbytes": round(one.nbytes(self.transitions)),
                     "nbytes_per_transition": round(one.nbytes_per_transition, 2),

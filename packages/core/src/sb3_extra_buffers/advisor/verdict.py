@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sb3_extra_buffers.advisor.measuring import Measured
+from sb3_extra_buffers.advisor.measuring import RAW, Measured
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.stores.judging import pays
 from sb3_extra_buffers.stores.preferences import BALANCED, MEMORY, SPEED
@@ -63,7 +63,7 @@ def decide(measured: Sequence[Measured], transitions: int, prefer: str = SPEED) 
     speed = cost_s(chosen) / cost_s(plain)
     smaller = f"{factor:,.0f}" if factor >= 10 else f"{factor:.1f}"
     reason = f"{smaller} times smaller than Stable-Baselines3's buffer, in {speed:.2f} of its time."
-    if chosen.codec.startswith("none"):
+    if chosen.stored_as == RAW:
         reason += " No codec makes the observations smaller; what is saved is that next observations are stored once."
     return Verdict(chosen, True, reason, front)
 

@@ -208,7 +208,7 @@ def _recommend(out: Console, advice: Advice) -> None:
         out.print("\nThis machine has less memory than that: choose a smaller buffer, or add to replay_buffer_kwargs")
         # In a file, «auto» stores images as frames.
         chosen = advice.verdict.chosen
-        by_itself = not chosen.codec.startswith("frames") and "layout" not in chosen.candidate.options
+        by_itself = chosen.stored_as != "frames" and "layout" not in chosen.candidate.options
         layout = ', "layout": "cells"' if by_itself else ""
         out.print(f'    "heap": "mmap", "heap_kwargs": {{"folder": "..."}}{layout}')
 
