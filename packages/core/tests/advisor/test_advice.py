@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from sb3_extra_buffers import compressed
 from sb3_extra_buffers.advisor import advise, draw
 from sb3_extra_buffers.advisor.candidates import PLAIN
 from sb3_extra_buffers.advisor.stream import feed
@@ -42,19 +41,6 @@ def test_stacked_images_are_to_be_compressed_and_frames_are_tried(wandering):
     assert "frames gzip/1" in names
     assert advice.measured[1].codec.startswith("frames (4 x 1296 bytes, stacked first")
     assert advice.plain.nbytes(100_000) == pytest.approx(2 * 4 * 36 * 36 * 100_000, rel=0.01)
-
-
-def test_the_lines_make_the_buffer_that_was_measured(wandering):
-    advice = advise(wandering, codecs=["gzip/1"], prefer="memory", **FEW)
-    imported, arguments = advice.lines
-    space, scope = wandering.observation_space, {}
-    exec(f"{imported}\nfound = dict({arguments})", scope)
-    kind, options = scope["found"]["replay_buffer_class"], scope["found"].get("replay_buffer_kwargs", {})
-    assert kind is compressed.CompressedReplayBuffer
-    assert options == advice.verdict.chosen.candidate.options
-    buffer = kind(100, space, wandering.action_space, "cpu", **options)
-    feed(buffer, wandering.steps[:50])
-    assert np.array_equal(buffer.observations[7], wandering.steps[7].observations)
 
 
 def test_noise_is_stored_as_it_is_and_once(noise):

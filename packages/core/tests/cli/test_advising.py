@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 QUICK = ("--quick", "--size", "5000")
 
@@ -26,6 +27,24 @@ def test_a_file_gets_a_recommendation_to_paste(run, film):
     assert "Recommended: " in out
     assert "    from sb3_extra_buffers.compressed import CompressedReplayBuffer\n" in out
     assert "    replay_buffer_class=CompressedReplayBuffer" in out
+
+
+@pytest.mark.parametrize("prefer", ["speed", "memory"])
+def test_what_does_not_fit_into_memory_gets_lines_for_a_file_that_work(run, film, tmp_path, monkeypatch, prefer):
+    from sb3_extra_buffers.cli import advice
+
+    monkeypatch.setattr(advice, "_memory", lambda: 1)
+    out, err, code = run("advise", film, "--codec", "gzip/1", "--prefer", prefer, *QUICK)
+    assert code == 0, err
+    assert "This machine has 1 B of memory: choose a smaller buffer, or keep it in a file." in out
+    imported, arguments = (line.strip() for line in out.splitlines()[-3:-1])
+    scope = {}
+    exec(f"{imported}\nfound = dict({arguments})", scope)
+    options = scope["found"]["replay_buffer_kwargs"]
+    options["heap_kwargs"]["folder"] = str(tmp_path)  # instead of three dots
+    space = spaces.Box(0, 255, (40, 40), np.uint8)
+    buffer = scope["found"]["replay_buffer_class"](5000, space, spaces.Discrete(2), "cpu", **options)
+    assert buffer.memory_report().capacity < 2 * 5000 * 40 * 40 / 2
 
 
 def test_json_is_all_that_is_printed(run, film):

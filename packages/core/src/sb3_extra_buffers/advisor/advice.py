@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sb3_extra_buffers.advisor.candidates import candidates
+from sb3_extra_buffers.advisor.lines import lines, options_in_a_file
 from sb3_extra_buffers.advisor.measuring import Measured, measure
 from sb3_extra_buffers.advisor.screening import ROWS, Failed, Screened, finalists, screen, specs
 from sb3_extra_buffers.advisor.stream import Stream
@@ -56,14 +57,15 @@ class Advice:
     @property
     def lines(self) -> list[str]:
         """What to paste into a training script."""
-        if not self.verdict.compress:
-            return []
-        kind, options = self.stream.buffer_class.__name__, self.verdict.chosen.candidate.options
-        arguments = f"replay_buffer_class={kind}"
-        if options:
-            said = ", ".join(f'"{name}": "{value}"' for name, value in options.items())
-            arguments += f", replay_buffer_kwargs={{{said}}}"
-        return [f"from sb3_extra_buffers.compressed import {kind}", arguments]
+        return lines(self.stream, self.verdict.chosen.candidate.options) if self.verdict.compress else []
+
+    def lines_in_a_file(self, folder: str) -> list[str]:
+        """The same for a buffer that is larger than memory.
+
+        :param folder: where its file goes
+        """
+        options = options_in_a_file(self.stream, self.verdict.chosen, self.transitions, folder)
+        return lines(self.stream, options) if self.verdict.compress else []
 
     def as_json(self) -> dict[str, Any]:
         """All figures, for files."""
