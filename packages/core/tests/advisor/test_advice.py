@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from sb3_extra_buffers.advisor import advise, draw
+from sb3_extra_buffers import codecs as registered
+from sb3_extra_buffers.advisor import Stream, advise, draw
 from sb3_extra_buffers.advisor.candidates import PLAIN
 from sb3_extra_buffers.advisor.stream import feed
 from sb3_extra_buffers.errors import ParameterError
@@ -57,9 +58,48 @@ def test_small_vectors_are_not_to_be_compressed(vectors):
     assert not advice.verdict.compress
     assert not advice.lines
     assert not advice.screened
+    assert advice.too_small
+    assert "too small to be tried (under 256 bytes)" in advice.verdict.reason
     assert [one.candidate.name for one in advice.measured] == [PLAIN, "auto"]
     # Four floats and what follows them, an action, a reward, an end and a timeout.
     assert advice.plain.nbytes_per_transition == 2 * 16 + 8 + 3 * 4
+
+
+def test_a_codec_that_was_asked_for_is_tried_on_anything(vectors):
+    for step in vectors.steps:
+        for observations in (step.observations, step.next_observations):
+            observations[:] = 1.0
+    advice = advise(vectors, codecs=["rle"], **FEW)
+    assert [str(one.spec) for one in advice.screened] == ["rle"]
+    assert [one.candidate.name for one in advice.measured] == [PLAIN, "auto", "cells rle"]
+    assert "too small" not in advice.verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("asked", "goes_on"), [({"codecs": ["slow"]}, True), ({"prefer": "memory"}, True), ({}, False)]
+)
+def test_only_what_nobody_asked_for_must_be_quick(wandering, install, monkeypatch, asked, goes_on):
+    """A millisecond and a half for each of 5 kB, and smaller than all others."""
+    source = FORGETS_SOME.replace("return bytes(cell[:40])", "time.sleep(0.0015); return zlib.compress(cell, 9)[:]")
+    source = source.replace('raise RuntimeError("this stream is not mine")', "out[:] = zlib.decompress(payload)")
+    install("slow-dist", "slow", "fake_slow", source.replace("\n    from", "\n    import time, zlib\n    from", 1))
+    monkeypatch.setattr(registered, "names", lambda: ("rle", "slow"))
+    advice = advise(wandering, **{"codecs": None, **asked}, **FEW)
+    assert ("cells slow" in [one.candidate.name for one in advice.measured]) is goes_on
+    reasons = {str(one.spec): one.reason for one in advice.dropped}
+    assert reasons.get("slow") == (None if goes_on else "more than 1.0 ms to encode an observation")
+    assert advice.as_json()["dropped"] == reasons
+
+
+def test_where_no_buffer_of_ours_survives_there_is_no_advice(wandering, monkeypatch):
+    def refuse(*_):
+        raise MemoryError("no room at all")
+
+    monkeypatch.setattr(Stream, "compressed_buffer", refuse)
+    with pytest.raises(
+        ParameterError, match=r"(?s)'made up'.* \(auto: MemoryError: no room at all.*sb3-buffers doctor"
+    ):
+        advise(wandering, codecs=["gzip/1"], **FEW)
 
 
 def test_memory_of_a_larger_buffer_is_foretold(wandering):

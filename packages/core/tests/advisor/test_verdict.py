@@ -57,6 +57,14 @@ def test_what_is_saved_without_a_codec_is_said():
     assert decide([SB3, raw], SIZE).reason.endswith("what is saved is that next observations are stored once.")
 
 
+def test_where_no_codec_was_tried_none_is_judged():
+    small = "bservations are too small to be tried (under 256 bytes)"
+    assert decide([SB3, way("auto", 990, 9)], SIZE, tried=False).reason == f"Do not compress: o{small}."
+    raw = Measured(Candidate("auto"), {"": "none (chosen: 200 bytes are too few to compress)"}, 0.0, 500, 9e-6, 0.0)
+    once = "what is saved is that next observations are stored once."
+    assert decide([SB3, raw], SIZE, tried=False).reason.endswith(f"O{small}; {once}")
+
+
 def test_a_codec_for_any_key_is_a_codec():
     """The first key is a small vector, as in most spaces with keys; the second is what there is to save."""
     codecs = {"speed": "none (chosen: 12 bytes are too few to compress)", "screen": "frames (1 x 4096 bytes; numba)"}

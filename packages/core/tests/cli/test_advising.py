@@ -6,6 +6,25 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from sb3_extra_buffers import codecs
+
+FAILS = """
+    from sb3_extra_buffers.codecs import ByteCodec, CodecPlugin, hookimpl
+
+    class Fails(ByteCodec):
+        detects_corruption = False
+        library_errors = ()
+
+        def compress(self, cell):
+            return bytes(cell[:40])
+
+        def decompress_into(self, payload, out):
+            raise RuntimeError("this stream is not mine")
+
+    @hookimpl
+    def sb3_extra_buffers_codec():
+        return CodecPlugin(protocol=1, factory=Fails, summary="fails on data")
+"""
 QUICK = ("--quick", "--size", "5000")
 
 
@@ -68,9 +87,43 @@ def test_memory_may_be_preferred(run, film):
 def test_small_vectors_are_better_left_alone(run):
     out, _, code = run("advise", "CartPole-v1", "--steps", "64", *QUICK)
     assert code == 0
-    assert "Do not compress: nothing makes the buffer smaller." in out
+    assert ", too small to be tried (under 256 bytes), 2 buffers measured." in out
+    assert "Do not compress: observations are too small to be tried (under 256 bytes)." in out
     assert "Keep Stable-Baselines3's own ReplayBuffer." in out
     assert "replay_buffer_class" not in out
+
+
+def test_without_a_codec_to_try_it_does_not_say_that_images_are_too_small(run, film):
+    out, _, code = run("advise", film, "--codec", "none", *QUICK)
+    assert code == 0
+    assert "149 transitions, no codec tried, 4 buffers measured." in out
+
+
+def test_codecs_that_went_into_no_buffer_are_named_with_the_reason(run, tmp_path):
+    np.save(tmp_path / "noise.npy", np.random.default_rng(0).integers(0, 256, (150, 40, 40), dtype=np.uint8))
+    out, _, code = run("advise", tmp_path / "noise.npy", "--codec", "gzip/1", "--codec", "rle", *QUICK)
+    assert code == 0
+    assert "In no buffer: gzip/1, rle: less than a fifth is saved." in out
+
+
+@pytest.mark.parametrize("others", [(), ("--codec", "gzip/1"), ("--json",)], ids=str)
+def test_a_codec_that_was_asked_for_and_fails_is_exit_code_2_beside_what_was_found(run, film, install, others):
+    install("fails-dist", "fails", "fake_fails", FAILS)
+    out, err, code = run("advise", film, "--codec", "fails", *others, *QUICK)
+    assert code == 2
+    assert err.startswith("error: advise: codec='fails' is not allowed; it fails on these observations (RuntimeError:")
+    assert err.endswith("Leave it out, or show this to who made it.\n")
+    assert err.count("\n") == 1
+    assert "SB3" in out
+    assert "this stream is not mine" in out
+
+
+def test_a_codec_that_fails_and_that_nobody_asked_for_is_only_told(run, film, install, monkeypatch):
+    install("fails-dist", "fails", "fake_fails", FAILS)
+    monkeypatch.setattr(codecs, "names", lambda: ("fails", "rle"))
+    out, err, code = run("advise", film, *QUICK)
+    assert (err, code) == ("", 0)
+    assert "Failed: fails: RuntimeError: this stream is not mine" in out
 
 
 def test_a_plot_is_drawn(run, film, tmp_path):

@@ -16,11 +16,13 @@ from sb3_extra_buffers.advisor.playing import make, play
 from sb3_extra_buffers.advisor.plot import draw
 from sb3_extra_buffers.advisor.reading import read
 from sb3_extra_buffers.advisor.screening import Failed, Screened, specs
+from sb3_extra_buffers.advisor.selecting import Dropped
 from sb3_extra_buffers.advisor.stream import Stream
 from sb3_extra_buffers.advisor.verdict import Verdict, check_preference
 
 __all__ = [
     "Advice",
+    "Dropped",
     "Failed",
     "Measured",
     "Screened",

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from sb3_extra_buffers.advisor import Advice, Measured
 
+#: More of them are counted.
+_MAX_NAMES = 8
 #: What the user replaces by a folder on a disk.
 _FOLDER = "..."
 
@@ -26,19 +28,39 @@ def show(advice: Advice, plot: Path | None) -> None:
     """
     out, stream = console(), advice.stream
     out.print(f"{stream.label}: {stream.observation_space}")
-    tried = f"{len(advice.screened)} codecs and levels tried" if advice.screened else "too small to try codecs on"
-    out.print(f"{stream.transitions:,} transitions, {tried}, {len(advice.measured)} buffers measured.\n")
+    out.print(f"{stream.transitions:,} transitions, {_tried(advice)}, {len(advice.measured)} buffers measured.\n")
     out.print(_table(advice))
     out.print(
         f"memory: of {advice.transitions:,} transitions, extrapolated. In brackets: times Stable-Baselines3's own."
     )
     out.print(f"time: of add and, every 4th step, sample({advice.batch_size}), relative to Stable-Baselines3's.")
     out.print("*: nothing else is better in both memory and time.")
+    for reason, names in _dropped(advice).items():
+        several = f"{len(names)} codecs and levels" if len(names) > _MAX_NAMES else ", ".join(names)
+        out.print(f"In no buffer: {several}: {reason}.")
     for one in advice.failed:
-        out.print(f"\nNot tried: {one.name}: {one.reason}")
+        out.print(f"\nFailed: {one.name}: {one.reason}")
     _recommend(out, advice)
     if plot is not None:
         out.print(f"\nDrawn to {plot}.")
+
+
+def _tried(advice: Advice) -> str:
+    from sb3_extra_buffers.advisor.verdict import TOO_SMALL
+
+    if advice.screened:
+        return f"{len(advice.screened)} codecs and levels tried"
+    if advice.too_small:
+        return TOO_SMALL
+    return "no codec worked" if advice.failed else "no codec tried"
+
+
+def _dropped(advice: Advice) -> dict[str, list[str]]:
+    """Codecs by the reason for which they went into no buffer."""
+    found: dict[str, list[str]] = {}
+    for one in advice.dropped:
+        found.setdefault(one.reason, []).append(str(one.spec))
+    return found
 
 
 def _table(advice: Advice) -> Any:

@@ -16,7 +16,7 @@ from sb3_extra_buffers.codecs import names
 from sb3_extra_buffers.errors import FileContentError, FileMissingError, MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
-    from sb3_extra_buffers.advisor import Stream
+    from sb3_extra_buffers.advisor import Advice, Stream
 
 _QUICK_STEPS, _QUICK_ROUNDS = 500, 5
 #: Endings of files that observations are read from; what has another one and is not there is an environment.
@@ -77,10 +77,22 @@ def advise(
         draw(advice, plot)
     if json:
         print_json(advice.as_json())
-        return
-    show(advice, plot)
-    if quick:
+    else:
+        show(advice, plot)
+    if quick and not json:
         print("--quick: so few transitions say little about time, and make long chunks (prefer=memory) look too large.")
+    if codec is not None:
+        _check_failed(advice)
+
+
+def _check_failed(advice: Advice) -> None:
+    """A codec that was asked for and fails is no success, whatever else was found."""
+    from sb3_extra_buffers.stores import AUTO, PREFERENCES
+
+    for one in advice.failed:
+        if one.name.rpartition(" ")[2] not in (AUTO, *PREFERENCES):  # which nobody has asked for
+            allowed = f"it fails on these observations ({one.reason.rstrip('.')})"
+            raise ParameterError("advise", "codec", one.name, allowed, "Leave it out, or show this to who made it.")
 
 
 def _stream(
