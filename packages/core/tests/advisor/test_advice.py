@@ -7,7 +7,7 @@ import pytest
 from gymnasium import spaces
 
 from sb3_extra_buffers import codecs as registered
-from sb3_extra_buffers.advisor import Stream, advise, draw
+from sb3_extra_buffers.advisor import Stream, advise
 from sb3_extra_buffers.advisor.candidates import PLAIN
 from sb3_extra_buffers.advisor.stream import feed
 from sb3_extra_buffers.errors import ParameterError
@@ -162,16 +162,6 @@ def test_json_has_every_figure(wandering):
     plain = next(one for one in content["measured"] if one["name"] == PLAIN)
     assert plain["times_smaller"] == plain["add_to_sb3"] == plain["sample_to_sb3"] == 1
     assert content["screened"][0]["codec"] == "gzip/1"
-
-
-def test_a_picture_names_every_way_to_store(wandering, tmp_path):
-    pytest.importorskip("matplotlib")
-    advice = advise(wandering, codecs=["gzip/1"], **FEW)
-    draw(advice, tmp_path / "advice.svg")
-    picture = (tmp_path / "advice.svg").read_text()
-    for number, one in enumerate(advice.ranked, 1):
-        assert f"{number}  {one.candidate.name}" in picture
-    assert "(recommended)" in picture
 
 
 @pytest.mark.parametrize("wrong", [{"transitions": 0}, {"batch_size": -1}, {"rounds": True}])
