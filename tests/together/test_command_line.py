@@ -11,7 +11,8 @@ import pytest
 from sb3_extra_buffers.cli.starting import rendered, words_of
 from sb3_extra_buffers.recording import RecordBuffer
 
-TEMPLATE = Path(__file__).parents[2] / "examples" / "plugin-template"
+ROOT = Path(__file__).parents[2]
+TEMPLATE = ROOT / "examples" / "plugin-template"
 
 
 def run(*words):
@@ -46,6 +47,16 @@ def test_advice_on_a_recording_compresses_masks(recording):
 def test_a_recording_tells_what_it_holds_and_is_whole(recording):
     assert json.loads(run("inspect", recording, "--json").stdout)["kind"] == "recording"
     assert "every checksum fits" in run("verify", recording).stdout
+
+
+def test_pictures_can_be_drawn_again_from_figures_that_were_published(tmp_path):
+    published = ROOT / "docs" / "benchmarks" / "choosing.json"
+    words = ["-m", "benchmarks.choosing", "--redraw", str(published), "--pictures", str(tmp_path)]
+    subprocess.run([sys.executable, *words], check=True, cwd=ROOT, timeout=300)
+    drawn = {path.stem: path.read_text() for path in tmp_path.glob("*.svg")}
+    for kind, figures in json.loads(published.read_text())["kinds"].items():
+        for number, one in enumerate(figures["measured"], 1):
+            assert f"{number}  {one['name']}, " in drawn[f"pareto-{kind}"]
 
 
 @pytest.mark.parametrize(
