@@ -7,6 +7,7 @@ import pytest
 from gymnasium import spaces
 
 from sb3_extra_buffers import codecs
+from sb3_extra_buffers.cli import advising
 
 FAILS = """
     from sb3_extra_buffers.codecs import ByteCodec, CodecPlugin, hookimpl
@@ -133,37 +134,42 @@ def test_a_plot_is_drawn(run, film, tmp_path):
     assert "cells gzip/1" in (tmp_path / "film.svg").read_text()
 
 
-def test_a_saved_policy_plays(run, tmp_path):
-    from stable_baselines3 import PPO
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=str)
+def test_a_plot_that_cannot_be_written_takes_nothing_away(run, film, tmp_path, monkeypatch, form):
+    from sb3_extra_buffers import advisor
 
-    PPO("MlpPolicy", "CartPole-v1", n_steps=8, batch_size=8, device="cpu").save(tmp_path / "model.zip")
-    words = ("advise", "CartPole-v1", "--policy", tmp_path / "model.zip", "--steps", "64", *QUICK)
-    assert run(*words, "--algorithm", "PPO")[2] == 0
-    _, err, code = run(*words)
+    def full(_, path):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(advisor, "draw", full)
+    out, err, code = run("advise", film, "--codec", "gzip/1", "--plot", tmp_path / "film.svg", *form, *QUICK)
     assert code == 2
-    assert "algorithm='' is not allowed; it must be the one that has saved the policy: A2C, DDPG, DQN, " in err
-    _, err, code = run(*words, "--algorithm", "DQN")
-    assert code == 2
-    assert "a policy of DQN was asked for, it holds what it cannot load" in err
-    other = ("advise", "Pendulum-v1", *words[2:], "--algorithm", "PPO")
-    _, err, code = run(*other)
-    assert code == 2
-    assert "a policy for Box(" in err
+    assert "No space left on device" in err
+    assert "Drawn" not in out
+    assert json.loads(out)["measured"] if form else "Recommended: " in out
+
+
+def test_a_plot_that_could_not_be_written_is_refused_before_anything_is_measured(run, tmp_path, monkeypatch):
+    (tmp_path / "folder.png").mkdir()
+    out, err, code = run("advise", "CartPole-v1", "--plot", tmp_path / "folder.png", *QUICK)
+    assert (out, code) == ("", 2)
+    assert "it is a folder. Give the name of a file." in err
+    # Who runs tests may be allowed to write anywhere.
+    monkeypatch.setattr(advising.os, "access", lambda path, _: path != tmp_path)
+    out, err, code = run("advise", "CartPole-v1", "--plot", tmp_path / "plot.png", *QUICK)
+    assert (out, code) == ("", 2)
+    assert f"advise --plot: cannot write {tmp_path / 'plot.png'}: permission denied. Give a file in" in err
 
 
 @pytest.mark.parametrize(
-    "option", [("--stack", "4"), ("--envs", "2"), ("--algorithm", "PPO"), ("--policy", "nothing.zip")], ids=str
+    "option", [("--stack", "4"), ("--envs", "3"), ("--algorithm", "PPO"), ("--policy", "nothing.zip")], ids=str
 )
 def test_what_is_for_environments_is_refused_for_files(run, film, option):
     _, err, code = run("advise", film, *option, *QUICK)
     assert code == 2
+    assert f"{option[0][2:]}=" in err
+    assert option[1] in err
     assert "a file has its observations as they are; this is for environments. Leave it out." in err
-
-
-def test_an_algorithm_without_a_policy_is_refused(run):
-    _, err, code = run("advise", "CartPole-v1", "--algorithm", "PPO", *QUICK)
-    assert code == 2
-    assert "without --policy there is nothing that it has saved" in err
 
 
 def test_no_name_is_lost_on_a_narrow_terminal(run, film, monkeypatch):

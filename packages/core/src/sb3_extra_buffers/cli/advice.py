@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sb3_extra_buffers.cli.console import console, table
@@ -20,11 +19,10 @@ _MAX_NAMES = 8
 _FOLDER = "..."
 
 
-def show(advice: Advice, plot: Path | None) -> None:
+def show(advice: Advice) -> None:
     """Print what was measured, and what to use.
 
     :param advice: all of it
-    :param plot: where it was drawn
     """
     out, stream = console(), advice.stream
     out.print(f"{stream.label}: {stream.observation_space}")
@@ -41,8 +39,6 @@ def show(advice: Advice, plot: Path | None) -> None:
     for one in advice.failed:
         out.print(f"\nFailed: {one.name}: {one.reason}")
     _recommend(out, advice)
-    if plot is not None:
-        out.print(f"\nDrawn to {plot}.")
 
 
 def _tried(advice: Advice) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,8 +10,9 @@ import typer
 
 from sb3_extra_buffers.cli.advice import show
 from sb3_extra_buffers.cli.console import print_json
+from sb3_extra_buffers.cli.policies import load_policy
 from sb3_extra_buffers.codecs import names
-from sb3_extra_buffers.errors import FileContentError, FileMissingError, MissingExtraError, ParameterError
+from sb3_extra_buffers.errors import FileMissingError, FileWriteError, MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
     from sb3_extra_buffers.advisor import Advice, Stream
@@ -73,14 +72,16 @@ def advise(
     stream = _stream(source, steps, envs, stack, seed, policy, algorithm)
     rounds: dict[str, Any] = {"rounds": _QUICK_ROUNDS} if quick else {}
     advice = try_everything(stream, size, prefer=prefer, codecs=codec, batch_size=batch_size, **rounds)
-    if plot is not None:
-        draw(advice, plot)
     if json:
         print_json(advice.as_json())
     else:
-        show(advice, plot)
+        show(advice)
     if quick and not json:
         print("--quick: so few transitions say little about time, and make long chunks (prefer=memory) look too large.")
+    if plot is not None:  # after all that was found is told, which a full disk must not take away
+        draw(advice, plot)
+        if not json:
+            print(f"Drawn to {plot}.")
     if codec is not None:
         _check_failed(advice)
 
@@ -102,50 +103,17 @@ def _stream(
 
     path = Path(source)
     if path.is_file() or path.suffix in _FILES or (path.is_dir() and os.sep in source):
-        for name, given in (("stack", stack), ("policy", policy), ("algorithm", algorithm), ("envs", envs - 1)):
-            if given:
+        given = {"stack": stack, "policy": policy, "algorithm": algorithm, "envs": None if envs == 1 else envs}
+        for name, value in given.items():
+            if value:
                 allowed = "a file has its observations as they are; this is for environments"
-                raise ParameterError("advise", name, given, allowed, "Leave it out.")
+                raise ParameterError("advise", name, value, allowed, "Leave it out.")
         return read(path, steps)
     if algorithm and policy is None:
         raise ParameterError("advise", "algorithm", algorithm, "without --policy there is nothing that it has saved")
     env = make(source, envs, stack, seed)
-    return play(env, source, max(64, steps // envs), _model(policy, algorithm, env.observation_space), seed)
-
-
-def _model(policy: Path | None, algorithm: str, space: Any) -> Any:
-    if policy is None:
-        return None
-    kinds = _algorithms()
-    if algorithm.lower() not in kinds:
-        allowed = f"it must be the one that has saved the policy: {', '.join(kind.__name__ for kind in kinds.values())}"
-        raise ParameterError("advise", "algorithm", algorithm, allowed)
-    if not policy.exists() and not policy.with_suffix(".zip").exists():
-        raise FileMissingError(str(policy))
-    kind = kinds[algorithm.lower()]
-    try:
-        model = kind.load(policy, device="cpu")
-    except Exception as error:  # whatever Stable-Baselines3 says about a model of somebody else
-        hint = "Name the algorithm that has saved it with --algorithm."
-        problem = f"what it cannot load ({type(error).__name__}: {error})"
-        raise FileContentError(str(policy), f"a policy of {kind.__name__}", problem, hint) from error
-    if model.observation_space.shape != space.shape:
-        found = f"one that expects {model.observation_space}"
-        raise FileContentError(
-            str(policy), f"a policy for {space}", found, "Use the environment that it was trained in."
-        )
-    return model
-
-
-def _algorithms() -> dict[str, Any]:
-    """All that can be loaded, by name in small letters."""
-    import stable_baselines3
-
-    modules = [stable_baselines3]
-    if find_spec("sb3_contrib") is not None:
-        modules.append(import_module("sb3_contrib"))
-    found = {name: part for module in modules for name, part in vars(module).items() if hasattr(part, "learn")}
-    return {name.lower(): part for name, part in found.items()}
+    model = None if policy is None else load_policy(policy, algorithm, env)
+    return play(env, source, max(64, steps // envs), model, seed)
 
 
 def _check_plot(path: Path) -> None:
@@ -159,3 +127,8 @@ def _check_plot(path: Path) -> None:
         raise ParameterError("advise", "plot", str(path), f"its name must end in one of: .{', .'.join(endings)}")
     if not path.parent.is_dir():
         raise FileMissingError(str(path.parent), "Make the folder first.")
+    if path.is_dir():
+        raise ParameterError("advise", "plot", str(path), "it is a folder", "Give the name of a file.")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        hint = "Give a file in a folder of yours."
+        raise FileWriteError(str(path), "advise --plot", "permission denied", hint)
