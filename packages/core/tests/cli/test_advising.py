@@ -188,7 +188,7 @@ def test_no_name_is_lost_on_a_narrow_terminal(run, film, monkeypatch):
         (("CartPol-v1",), "Did you mean 'CartPole-v1'?"),
         (("nowhere_at_all:Env-v0",), "nowhere_at_all is not installed. Run: pip install nowhere_at_all"),
         (("Blackjack-v1",), "buffers of Stable-Baselines3 hold Box, Discrete, MultiDiscrete, MultiBinary"),
-        (("/",), "observations was asked for, it holds a folder."),
+        (("/",), "/: expected observations, found a folder."),
         ((__file__,), "is not a file of sb3-extra-buffers"),
         (("absent.npz",), "absent.npz does not exist. Check the path."),
         (("CartPole-v1", "--codec", "gzipp"), "There is no codec named 'gzipp'."),

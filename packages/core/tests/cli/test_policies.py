@@ -16,11 +16,11 @@ def test_a_saved_policy_plays(run, tmp_path):
     assert "algorithm='' is not allowed; it must be the one that has saved the policy: A2C, DDPG, DQN, " in err
     _, err, code = run(*words, "--algorithm", "DQN")
     assert code == 2
-    assert "a policy of DQN was asked for, it holds what it cannot load" in err
+    assert "expected a policy of DQN, found what it cannot load" in err
     other = ("advise", "Pendulum-v1", *words[2:], "--algorithm", "PPO")
     _, err, code = run(*other)
     assert code == 2
-    assert "a policy with observation_space Box(" in err
+    assert ": expected a policy with observation_space Box(" in err
 
 
 def test_a_policy_must_fit_in_both_spaces_and_not_only_in_shape(run, tmp_path):
