@@ -46,6 +46,9 @@ def test_advice_on_a_recording_compresses_masks(recording):
 
 def test_a_recording_tells_what_it_holds_and_is_whole(recording):
     assert json.loads(run("inspect", recording, "--json").stdout)["kind"] == "recording"
+    told = run("inspect", recording).stdout
+    assert "recording of RecordBuffer, 150 steps, " in told
+    assert "  frames   48 x 64 x 1, uint8\n  codec    zstd/6" in told
     assert "every checksum fits" in run("verify", recording).stdout
 
 
