@@ -44,6 +44,16 @@ def test_advice_on_a_recording_compresses_masks(recording):
     assert best["times_smaller"] > 5
 
 
+def test_the_sample_in_the_documents_has_the_columns_and_the_words_of_the_table(recording):
+    printed = run("advise", recording, "--quick", "--codec", "rle").stdout.splitlines()
+    sample = (ROOT / "docs" / "command-line.md").read_text().split("```text\n")[1].split("```")[0].splitlines()
+    for beginning in ("stored as", "memory: ", "time: ", "*: "):
+        real, shown = (
+            next(line for line in lines if line.strip().startswith(beginning)) for lines in (printed, sample)
+        )
+        assert shown.split() == real.split()
+
+
 def test_a_recording_tells_what_it_holds_and_is_whole(recording):
     assert json.loads(run("inspect", recording, "--json").stdout)["kind"] == "recording"
     told = run("inspect", recording).stdout
