@@ -51,9 +51,9 @@ def test_a_file_gets_a_recommendation_to_paste(run, film):
 
 @pytest.mark.parametrize("prefer", ["speed", "memory"])
 def test_what_does_not_fit_into_memory_gets_lines_for_a_file_that_work(run, film, tmp_path, monkeypatch, prefer):
-    from sb3_extra_buffers.cli import advice
+    from sb3_extra_buffers.cli import presenting
 
-    monkeypatch.setattr(advice, "_memory", lambda: 1)
+    monkeypatch.setattr(presenting, "_memory", lambda: 1)
     out, err, code = run("advise", film, "--codec", "gzip/1", "--prefer", prefer, *QUICK)
     assert code == 0, err
     assert "This machine has 1 B of memory: choose a smaller buffer, or keep it in a file." in out

@@ -63,8 +63,8 @@ def picture(figures: Mapping[str, Any]) -> Figure:
     axes.set_ylabel(f"memory of {figures['planned_transitions']:,} transitions")
     axes.set_title(figures["stream"]["label"])
     axes.grid(alpha=0.2)
-    shown = axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8, frameon=False, markerscale=0.6)
-    shown.set_title(_LEGEND, {"size": 7})
+    placed: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
+    axes.legend(**placed, title=_LEGEND, title_fontsize=7, fontsize=8, frameon=False, markerscale=0.6)
     return figure
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sb3_extra_buffers.cli.advice import show
 from sb3_extra_buffers.cli.console import print_json
 from sb3_extra_buffers.cli.policies import load_policy
+from sb3_extra_buffers.cli.presenting import show
 from sb3_extra_buffers.codecs import names
 from sb3_extra_buffers.errors import FileMissingError, FileWriteError, MissingExtraError, ParameterError
 
