@@ -10,7 +10,7 @@ import argparse
 import json
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecTransposeIm
 from benchmarks.machine import machine_info
 from benchmarks.options import positive
 from examples.doom_env import DoomEnv
-from sb3_extra_buffers.advisor import Advice, advise, draw, make, play
+from sb3_extra_buffers.advisor import Advice, advise, make, picture, play
 from sb3_extra_buffers.compressed.report import readable
 
 
@@ -66,9 +66,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="draw pareto-KIND.svg there")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write tables as Markdown")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures and the machine")
+    parser.add_argument("--redraw", type=Path, metavar="FILE", help="draw what was measured before, from its JSON")
     parser.add_argument("--quick", action="store_true", help="a little of each, to see that it works")
     options = parser.parse_args(arguments)
     command = shlex.join(["python", "-m", "benchmarks.choosing", *(sys.argv[1:] if arguments is None else arguments)])
+    if options.redraw is not None:
+        if options.pictures is None:
+            parser.error("--redraw needs --pictures")
+        draw(json.loads(options.redraw.read_text(encoding="utf-8"))["kinds"], options.pictures)
+        return
     found: dict[str, Advice] = {}
     for kind in options.kinds:
         title, environment = KINDS[kind]
@@ -77,12 +83,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         found[kind] = advise(stream, options.size, **short)
         print(table(found[kind]))
         if options.pictures is not None:
-            draw(found[kind], options.pictures / f"pareto-{kind}.svg")
+            draw({kind: found[kind].as_json()}, options.pictures)
     if options.page is not None:
         options.page.write_text(page(found, options.pictures is not None, command), encoding="utf-8")
     if options.json is not None:
         content = {"machine": machine_info(), "kinds": {kind: advice.as_json() for kind, advice in found.items()}}
         options.json.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def draw(kinds: Mapping[str, Any], folder: Path) -> None:
+    """A picture for each kind of observations.
+
+    :param kinds: what the advisor found, as JSON has it
+    :param folder: where they go
+    """
+    for kind, figures in kinds.items():
+        picture(figures).savefig(folder / f"pareto-{kind}.svg")
 
 
 def table(advice: Advice) -> str:

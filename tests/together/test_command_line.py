@@ -11,7 +11,8 @@ import pytest
 from sb3_extra_buffers.cli.starting import rendered, words_of
 from sb3_extra_buffers.recording import RecordBuffer
 
-TEMPLATE = Path(__file__).parents[2] / "examples" / "plugin-template"
+ROOT = Path(__file__).parents[2]
+TEMPLATE = ROOT / "examples" / "plugin-template"
 
 
 def run(*words):
@@ -43,9 +44,32 @@ def test_advice_on_a_recording_compresses_masks(recording):
     assert best["times_smaller"] > 5
 
 
+def test_the_sample_in_the_documents_has_the_columns_and_the_words_of_the_table(recording):
+    printed = run("advise", recording, "--quick", "--codec", "rle").stdout.splitlines()
+    sample = (ROOT / "docs" / "command-line.md").read_text().split("```text\n")[1].split("```")[0].splitlines()
+    for beginning in ("stored as", "memory: ", "time: ", "*: "):
+        real, shown = (
+            next(line for line in lines if line.strip().startswith(beginning)) for lines in (printed, sample)
+        )
+        assert shown.split() == real.split()
+
+
 def test_a_recording_tells_what_it_holds_and_is_whole(recording):
     assert json.loads(run("inspect", recording, "--json").stdout)["kind"] == "recording"
+    told = run("inspect", recording).stdout
+    assert "recording of RecordBuffer, 150 steps, " in told
+    assert "  frames   48 x 64 x 1, uint8\n  codec    zstd/6" in told
     assert "every checksum fits" in run("verify", recording).stdout
+
+
+def test_pictures_can_be_drawn_again_from_figures_that_were_published(tmp_path):
+    published = ROOT / "docs" / "benchmarks" / "choosing.json"
+    words = ["-m", "benchmarks.choosing", "--redraw", str(published), "--pictures", str(tmp_path)]
+    subprocess.run([sys.executable, *words], check=True, cwd=ROOT, timeout=300)
+    drawn = {path.stem: path.read_text() for path in tmp_path.glob("*.svg")}
+    for kind, figures in json.loads(published.read_text())["kinds"].items():
+        for number, one in enumerate(figures["measured"], 1):
+            assert f"{number}  {one['name']}, " in drawn[f"pareto-{kind}"]
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,6 @@ def test_a_buffer_of_another_place_is_refused(tmp_path, play):
     ours = CompressedReplayBuffer(40, IMAGE, ACTIONS, "cpu", 2)
     play([ours], 5)
     ours.save(tmp_path / "checkpoint")
-    loaded = "a GpuReplayBuffer was asked for, it holds a CompressedReplayBuffer"
+    loaded = "expected a GpuReplayBuffer, found a CompressedReplayBuffer"
     with pytest.raises(FileContentError, match=loaded):
         GpuReplayBuffer.load(tmp_path / "checkpoint", "cpu")

@@ -73,11 +73,11 @@ def test_files_of_others_are_refused(tmp_path, path):
     with pytest.raises(ForeignFileError, match="not a file of sb3-extra-buffers"):
         load(tmp_path / "text")
     files.write(tmp_path / "other", {"a": np.arange(3)}, {}, "buffer")
-    with pytest.raises(FileContentError, match="'recording' was asked for"):
+    with pytest.raises(FileContentError, match="expected the kind 'recording'"):
         load(tmp_path / "other")
     for metadata in ({"recording_version": 2}, {}, []):
         files.write(tmp_path / "newer", {"a": np.arange(3)}, metadata, KIND)
-        with pytest.raises(FileContentError, match=r"version 1 of a recording was asked for.*--upgrade"):
+        with pytest.raises(FileContentError, match=r"expected version 1 of a recording.*--upgrade"):
             load(tmp_path / "newer")
     with pytest.raises(FileMissingError, match="nothing does not exist"):
         load(tmp_path / "nothing")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from sb3_extra_buffers import compressed
-from sb3_extra_buffers.advisor import advise, draw
+from sb3_extra_buffers import codecs as registered
+from sb3_extra_buffers.advisor import Stream, advise
 from sb3_extra_buffers.advisor.candidates import PLAIN
 from sb3_extra_buffers.advisor.stream import feed
 from sb3_extra_buffers.errors import ParameterError
@@ -44,19 +44,6 @@ def test_stacked_images_are_to_be_compressed_and_frames_are_tried(wandering):
     assert advice.plain.nbytes(100_000) == pytest.approx(2 * 4 * 36 * 36 * 100_000, rel=0.01)
 
 
-def test_the_lines_make_the_buffer_that_was_measured(wandering):
-    advice = advise(wandering, codecs=["gzip/1"], prefer="memory", **FEW)
-    imported, arguments = advice.lines
-    space, scope = wandering.observation_space, {}
-    exec(f"{imported}\nfound = dict({arguments})", scope)
-    kind, options = scope["found"]["replay_buffer_class"], scope["found"].get("replay_buffer_kwargs", {})
-    assert kind is compressed.CompressedReplayBuffer
-    assert options == advice.verdict.chosen.candidate.options
-    buffer = kind(100, space, wandering.action_space, "cpu", **options)
-    feed(buffer, wandering.steps[:50])
-    assert np.array_equal(buffer.observations[7], wandering.steps[7].observations)
-
-
 def test_noise_is_stored_as_it_is_and_once(noise):
     advice = advise(noise, codecs=["gzip/1", "rle"], **FEW)
     assert [one.candidate.name for one in advice.measured] == [PLAIN, "auto", "frames balanced", "frames memory"]
@@ -71,9 +58,48 @@ def test_small_vectors_are_not_to_be_compressed(vectors):
     assert not advice.verdict.compress
     assert not advice.lines
     assert not advice.screened
+    assert advice.too_small
+    assert "too small to be tried (under 256 bytes)" in advice.verdict.reason
     assert [one.candidate.name for one in advice.measured] == [PLAIN, "auto"]
     # Four floats and what follows them, an action, a reward, an end and a timeout.
     assert advice.plain.nbytes_per_transition == 2 * 16 + 8 + 3 * 4
+
+
+def test_a_codec_that_was_asked_for_is_tried_on_anything(vectors):
+    for step in vectors.steps:
+        for observations in (step.observations, step.next_observations):
+            observations[:] = 1.0
+    advice = advise(vectors, codecs=["rle"], **FEW)
+    assert [str(one.spec) for one in advice.screened] == ["rle"]
+    assert [one.candidate.name for one in advice.measured] == [PLAIN, "auto", "cells rle"]
+    assert "too small" not in advice.verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("asked", "goes_on"), [({"codecs": ["slow"]}, True), ({"prefer": "memory"}, True), ({}, False)]
+)
+def test_only_what_nobody_asked_for_must_be_quick(wandering, install, monkeypatch, asked, goes_on):
+    """A millisecond and a half for each of 5 kB, and smaller than all others."""
+    source = FORGETS_SOME.replace("return bytes(cell[:40])", "time.sleep(0.0015); return zlib.compress(cell, 9)[:]")
+    source = source.replace('raise RuntimeError("this stream is not mine")', "out[:] = zlib.decompress(payload)")
+    install("slow-dist", "slow", "fake_slow", source.replace("\n    from", "\n    import time, zlib\n    from", 1))
+    monkeypatch.setattr(registered, "names", lambda: ("rle", "slow"))
+    advice = advise(wandering, **{"codecs": None, **asked}, **FEW)
+    assert ("cells slow" in [one.candidate.name for one in advice.measured]) is goes_on
+    reasons = {str(one.spec): one.reason for one in advice.dropped}
+    assert reasons.get("slow") == (None if goes_on else "more than 1.0 ms to encode an observation")
+    assert advice.as_json()["dropped"] == reasons
+
+
+def test_where_no_buffer_of_ours_survives_there_is_no_advice(wandering, monkeypatch):
+    def refuse(*_):
+        raise MemoryError("no room at all")
+
+    monkeypatch.setattr(Stream, "compressed_buffer", refuse)
+    with pytest.raises(
+        ParameterError, match=r"(?s)'made up'.* \(auto: MemoryError: no room at all.*sb3-buffers doctor"
+    ):
+        advise(wandering, codecs=["gzip/1"], **FEW)
 
 
 def test_memory_of_a_larger_buffer_is_foretold(wandering):
@@ -136,16 +162,6 @@ def test_json_has_every_figure(wandering):
     plain = next(one for one in content["measured"] if one["name"] == PLAIN)
     assert plain["times_smaller"] == plain["add_to_sb3"] == plain["sample_to_sb3"] == 1
     assert content["screened"][0]["codec"] == "gzip/1"
-
-
-def test_a_picture_names_every_way_to_store(wandering, tmp_path):
-    pytest.importorskip("matplotlib")
-    advice = advise(wandering, codecs=["gzip/1"], **FEW)
-    draw(advice, tmp_path / "advice.svg")
-    picture = (tmp_path / "advice.svg").read_text()
-    for number, one in enumerate(advice.ranked, 1):
-        assert f"{number}  {one.candidate.name}" in picture
-    assert "(recommended)" in picture
 
 
 @pytest.mark.parametrize("wrong", [{"transitions": 0}, {"batch_size": -1}, {"rounds": True}])

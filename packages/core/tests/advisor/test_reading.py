@@ -48,6 +48,14 @@ def test_no_transition_leads_from_one_episode_into_the_next(saved):
     assert np.array_equal(steps[9].observations[0], VECTORS[10])
 
 
+@pytest.mark.parametrize(("every", "told"), [(1, "that no two observations belong to one episode"), (2, "44 of them")])
+def test_episodes_too_short_to_have_transitions_are_told_from_short_files(saved, every, told):
+    dones = np.zeros(90, np.bool_)
+    dones[::every] = True
+    with pytest.raises(FileContentError, match=rf"expected 64 transitions within episodes, found {told}\. .*'dones'"):
+        read(saved(observations=VECTORS, dones=dones))
+
+
 def test_npy_files_are_read_too(tmp_path):
     np.save(tmp_path / "file.npy", SCREENS)
     assert len(read(tmp_path / "file.npy", steps=70).steps) == 70
@@ -62,9 +70,9 @@ def test_any_dtype_of_numbers_is_kept(saved, dtype):
 
 
 def test_files_that_hold_something_else_are_refused(saved, tmp_path):
-    with pytest.raises(FileContentError, match=r"it holds actions, rewards\. Call the array 'observations'"):
+    with pytest.raises(FileContentError, match=r"found actions, rewards\. Call the array 'observations'"):
         read(saved(actions=VECTORS, rewards=VECTORS))
-    with pytest.raises(FileContentError, match=r"'dones', one for each observation .* \(7,\) for 90 observations"):
+    with pytest.raises(FileContentError, match=r"'dones', one for each observation, found \(7,\) for 90 observations"):
         read(saved(observations=VECTORS, dones=np.zeros(7)))
     with pytest.raises(FileContentError, match="an array of <U1 with shape"):
         read(saved(observations=np.array(["a"] * 90).reshape(90, 1)))
@@ -75,12 +83,12 @@ def test_files_that_hold_something_else_are_refused(saved, tmp_path):
             read(tmp_path / name)
     with pytest.raises(FileNotFoundError):
         read(tmp_path / "absent.npz")
-    with pytest.raises(FileContentError, match=r"more than 64 observations was asked for, it holds 10 of them"):
+    with pytest.raises(FileContentError, match=r"expected more than 64 observations, found 10 of them"):
         read(saved(observations=VECTORS[:10]))
     with pytest.raises(FileContentError, match="a single number under 'observations'"):
         read(saved(observations=np.array(7)))
     (tmp_path / "text.npz").write_text("just some text")
     with pytest.raises(FileContentError, match="it begins with b'ju'"):
         read(tmp_path / "text.npz")
-    with pytest.raises(FileContentError, match="it holds a folder"):
+    with pytest.raises(FileContentError, match="found a folder"):
         read(tmp_path)

@@ -12,7 +12,7 @@ SIZE = 1000
 
 def way(name, nbytes, micros, options=()):
     """A way to store, by what it takes for each transition."""
-    return Measured(Candidate(name, dict(options)), "", 0.0, nbytes, micros * 1e-6, 0.0)
+    return Measured(Candidate(name, dict(options)), {"": "zstd/1"}, 0.0, nbytes, micros * 1e-6, 0.0)
 
 
 SB3 = way(PLAIN, 1000, 10)
@@ -53,12 +53,44 @@ def test_the_reason_has_the_figures():
 
 
 def test_what_is_saved_without_a_codec_is_said():
-    raw = Measured(Candidate("auto"), "none (chosen: too noisy)", 0.0, 500, 9e-6, 0.0)
+    raw = Measured(Candidate("auto"), {"": "none (chosen: too noisy)"}, 0.0, 500, 9e-6, 0.0)
     assert decide([SB3, raw], SIZE).reason.endswith("what is saved is that next observations are stored once.")
 
 
+def test_where_no_codec_was_tried_none_is_judged():
+    small = "bservations are too small to be tried (under 256 bytes)"
+    assert decide([SB3, way("auto", 990, 9)], SIZE, tried=False).reason == f"Do not compress: o{small}."
+    raw = Measured(Candidate("auto"), {"": "none (chosen: 200 bytes are too few to compress)"}, 0.0, 500, 9e-6, 0.0)
+    once = "what is saved is that next observations are stored once."
+    assert decide([SB3, raw], SIZE, tried=False).reason.endswith(f"O{small}; {once}")
+
+
+def test_a_codec_for_any_key_is_a_codec():
+    """The first key is a small vector, as in most spaces with keys; the second is what there is to save."""
+    codecs = {"speed": "none (chosen: 12 bytes are too few to compress)", "screen": "frames (1 x 4096 bytes; numba)"}
+    mixed = Measured(Candidate("auto"), codecs, 0.0, 20, 9e-6, 0.0)
+    assert decide([SB3, mixed], SIZE).reason.endswith("in 0.90 of its time.")
+    raw = Measured(Candidate("auto"), dict.fromkeys(codecs, codecs["speed"]), 0.0, 500, 9e-6, 0.0)
+    assert "No codec makes the observations smaller" in decide([SB3, raw], SIZE).reason
+
+
+@pytest.mark.parametrize(
+    ("codecs", "kind"),
+    [
+        ({"": "frames (4 x 7056 bytes, stacked first; patches; numba)"}, "frames"),
+        ({"": "zstd/1 (chosen: makes the first observations 8.3 times smaller)"}, "cells"),
+        ({"": "none (chosen: too noisy)"}, "none"),
+        ({"a": "none", "b": "rle"}, "cells"),
+        ({"a": "rle", "b": "frames (1 x 4096 bytes; numba)"}, "frames"),
+    ],
+    ids=str,
+)
+def test_what_a_way_came_to_is_told_in_a_word(codecs, kind):
+    assert Measured(Candidate("auto"), codecs, 0.0, 1.0, 1e-6, 1e-6).stored_as == kind
+
+
 def test_memory_that_does_not_grow_counts_for_small_buffers():
-    heavy = Measured(Candidate("heavy"), "", 1e6, 1.0, 1e-6, 0.0)
+    heavy = Measured(Candidate("heavy"), {"": "zstd/1"}, 1e6, 1.0, 1e-6, 0.0)
     assert not decide([SB3, heavy], 10).compress
     assert decide([SB3, heavy], 1_000_000).compress
 

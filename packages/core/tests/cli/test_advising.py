@@ -4,7 +4,28 @@ import json
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 
+from sb3_extra_buffers import codecs
+from sb3_extra_buffers.cli import advising
+
+FAILS = """
+    from sb3_extra_buffers.codecs import ByteCodec, CodecPlugin, hookimpl
+
+    class Fails(ByteCodec):
+        detects_corruption = False
+        library_errors = ()
+
+        def compress(self, cell):
+            return bytes(cell[:40])
+
+        def decompress_into(self, payload, out):
+            raise RuntimeError("this stream is not mine")
+
+    @hookimpl
+    def sb3_extra_buffers_codec():
+        return CodecPlugin(protocol=1, factory=Fails, summary="fails on data")
+"""
 QUICK = ("--quick", "--size", "5000")
 
 
@@ -28,6 +49,24 @@ def test_a_file_gets_a_recommendation_to_paste(run, film):
     assert "    replay_buffer_class=CompressedReplayBuffer" in out
 
 
+@pytest.mark.parametrize("prefer", ["speed", "memory"])
+def test_what_does_not_fit_into_memory_gets_lines_for_a_file_that_work(run, film, tmp_path, monkeypatch, prefer):
+    from sb3_extra_buffers.cli import presenting
+
+    monkeypatch.setattr(presenting, "_memory", lambda: 1)
+    out, err, code = run("advise", film, "--codec", "gzip/1", "--prefer", prefer, *QUICK)
+    assert code == 0, err
+    assert "This machine has 1 B of memory: choose a smaller buffer, or keep it in a file." in out
+    imported, arguments = (line.strip() for line in out.splitlines()[-3:-1])
+    scope = {}
+    exec(f"{imported}\nfound = dict({arguments})", scope)
+    options = scope["found"]["replay_buffer_kwargs"]
+    options["heap_kwargs"]["folder"] = str(tmp_path)  # instead of three dots
+    space = spaces.Box(0, 255, (40, 40), np.uint8)
+    buffer = scope["found"]["replay_buffer_class"](5000, space, spaces.Discrete(2), "cpu", **options)
+    assert buffer.memory_report().capacity < 2 * 5000 * 40 * 40 / 2
+
+
 def test_json_is_all_that_is_printed(run, film):
     out, err, code = run("advise", film, "--codec", "gzip/1", "--json", *QUICK)
     assert code == 0, err
@@ -49,9 +88,43 @@ def test_memory_may_be_preferred(run, film):
 def test_small_vectors_are_better_left_alone(run):
     out, _, code = run("advise", "CartPole-v1", "--steps", "64", *QUICK)
     assert code == 0
-    assert "Do not compress: nothing makes the buffer smaller." in out
+    assert ", too small to be tried (under 256 bytes), 2 buffers measured." in out
+    assert "Do not compress: observations are too small to be tried (under 256 bytes)." in out
     assert "Keep Stable-Baselines3's own ReplayBuffer." in out
     assert "replay_buffer_class" not in out
+
+
+def test_without_a_codec_to_try_it_does_not_say_that_images_are_too_small(run, film):
+    out, _, code = run("advise", film, "--codec", "none", *QUICK)
+    assert code == 0
+    assert "149 transitions, no codec tried, 4 buffers measured." in out
+
+
+def test_codecs_that_went_into_no_buffer_are_named_with_the_reason(run, tmp_path):
+    np.save(tmp_path / "noise.npy", np.random.default_rng(0).integers(0, 256, (150, 40, 40), dtype=np.uint8))
+    out, _, code = run("advise", tmp_path / "noise.npy", "--codec", "gzip/1", "--codec", "rle", *QUICK)
+    assert code == 0
+    assert "In no buffer: gzip/1, rle: less than a fifth is saved." in out
+
+
+@pytest.mark.parametrize("others", [(), ("--codec", "gzip/1"), ("--json",)], ids=str)
+def test_a_codec_that_was_asked_for_and_fails_is_exit_code_2_beside_what_was_found(run, film, install, others):
+    install("fails-dist", "fails", "fake_fails", FAILS)
+    out, err, code = run("advise", film, "--codec", "fails", *others, *QUICK)
+    assert code == 2
+    assert err.startswith("error: advise: codec='fails' is not allowed; it fails on these observations (RuntimeError:")
+    assert err.endswith("Leave it out, or show this to who made it.\n")
+    assert err.count("\n") == 1
+    assert "SB3" in out
+    assert "this stream is not mine" in out
+
+
+def test_a_codec_that_fails_and_that_nobody_asked_for_is_only_told(run, film, install, monkeypatch):
+    install("fails-dist", "fails", "fake_fails", FAILS)
+    monkeypatch.setattr(codecs, "names", lambda: ("fails", "rle"))
+    out, err, code = run("advise", film, *QUICK)
+    assert (err, code) == ("", 0)
+    assert "Failed: fails: RuntimeError: this stream is not mine" in out
 
 
 def test_a_plot_is_drawn(run, film, tmp_path):
@@ -61,37 +134,42 @@ def test_a_plot_is_drawn(run, film, tmp_path):
     assert "cells gzip/1" in (tmp_path / "film.svg").read_text()
 
 
-def test_a_saved_policy_plays(run, tmp_path):
-    from stable_baselines3 import PPO
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=str)
+def test_a_plot_that_cannot_be_written_takes_nothing_away(run, film, tmp_path, monkeypatch, form):
+    from sb3_extra_buffers import advisor
 
-    PPO("MlpPolicy", "CartPole-v1", n_steps=8, batch_size=8, device="cpu").save(tmp_path / "model.zip")
-    words = ("advise", "CartPole-v1", "--policy", tmp_path / "model.zip", "--steps", "64", *QUICK)
-    assert run(*words, "--algorithm", "PPO")[2] == 0
-    _, err, code = run(*words)
+    def full(_, path):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(advisor, "draw", full)
+    out, err, code = run("advise", film, "--codec", "gzip/1", "--plot", tmp_path / "film.svg", *form, *QUICK)
     assert code == 2
-    assert "algorithm='' is not allowed; it must be the one that has saved the policy: A2C, DDPG, DQN, " in err
-    _, err, code = run(*words, "--algorithm", "DQN")
-    assert code == 2
-    assert "a policy of DQN was asked for, it holds what it cannot load" in err
-    other = ("advise", "Pendulum-v1", *words[2:], "--algorithm", "PPO")
-    _, err, code = run(*other)
-    assert code == 2
-    assert "a policy for Box(" in err
+    assert "No space left on device" in err
+    assert "Drawn" not in out
+    assert json.loads(out)["measured"] if form else "Recommended: " in out
+
+
+def test_a_plot_that_could_not_be_written_is_refused_before_anything_is_measured(run, tmp_path, monkeypatch):
+    (tmp_path / "folder.png").mkdir()
+    out, err, code = run("advise", "CartPole-v1", "--plot", tmp_path / "folder.png", *QUICK)
+    assert (out, code) == ("", 2)
+    assert "it is a folder. Give the name of a file." in err
+    # Who runs tests may be allowed to write anywhere.
+    monkeypatch.setattr(advising.os, "access", lambda path, _: path != tmp_path)
+    out, err, code = run("advise", "CartPole-v1", "--plot", tmp_path / "plot.png", *QUICK)
+    assert (out, code) == ("", 2)
+    assert f"advise --plot: cannot write {tmp_path / 'plot.png'}: permission denied. Give a file in" in err
 
 
 @pytest.mark.parametrize(
-    "option", [("--stack", "4"), ("--envs", "2"), ("--algorithm", "PPO"), ("--policy", "nothing.zip")], ids=str
+    "option", [("--stack", "4"), ("--envs", "3"), ("--algorithm", "PPO"), ("--policy", "nothing.zip")], ids=str
 )
 def test_what_is_for_environments_is_refused_for_files(run, film, option):
     _, err, code = run("advise", film, *option, *QUICK)
     assert code == 2
+    assert f"{option[0][2:]}=" in err
+    assert option[1] in err
     assert "a file has its observations as they are; this is for environments. Leave it out." in err
-
-
-def test_an_algorithm_without_a_policy_is_refused(run):
-    _, err, code = run("advise", "CartPole-v1", "--algorithm", "PPO", *QUICK)
-    assert code == 2
-    assert "without --policy there is nothing that it has saved" in err
 
 
 def test_no_name_is_lost_on_a_narrow_terminal(run, film, monkeypatch):
@@ -110,7 +188,7 @@ def test_no_name_is_lost_on_a_narrow_terminal(run, film, monkeypatch):
         (("CartPol-v1",), "Did you mean 'CartPole-v1'?"),
         (("nowhere_at_all:Env-v0",), "nowhere_at_all is not installed. Run: pip install nowhere_at_all"),
         (("Blackjack-v1",), "buffers of Stable-Baselines3 hold Box, Discrete, MultiDiscrete, MultiBinary"),
-        (("/",), "observations was asked for, it holds a folder."),
+        (("/",), "/: expected observations, found a folder."),
         ((__file__,), "is not a file of sb3-extra-buffers"),
         (("absent.npz",), "absent.npz does not exist. Check the path."),
         (("CartPole-v1", "--codec", "gzipp"), "There is no codec named 'gzipp'."),

@@ -7,6 +7,7 @@ import pytest
 from gymnasium import spaces
 
 from sb3_extra_buffers import files
+from sb3_extra_buffers.codecs import CodecSpec
 from sb3_extra_buffers.compressed import CompressedReplayBuffer
 
 
@@ -41,6 +42,35 @@ def test_a_file_of_arrays_tells_what_it_holds(run, tmp_path):
     assert said["metadata"] == {"by": "us"}
     assert said["arrays"] == {"numbers": "int32[2, 3]"}
     assert "numbers: int32[2, 3]" in run("inspect", tmp_path / "arrays")[0]
+
+
+def test_a_recording_tells_its_steps_its_frames_and_its_codec_in_lines(run, tmp_path):
+    """Also without the distribution that makes one."""
+    codec = {"name": "zstd", "params": {"level": 6, "checksum": False}}
+    said = {"recorded_by": "RecordBuffer", "steps": 1500, "frames": {"shape": [84, 96, 3], "dtype": "uint8"}}
+    said["frames"]["codec"] = codec
+    arrays = {"rewards": np.zeros(150, np.float32), "actions": np.zeros((150, 2), np.int64)}
+    size = files.write(tmp_path / "doom", {**arrays, "frames.payloads": np.zeros(9, np.uint8)}, said, "recording")
+    out, _, code = run("inspect", tmp_path / "doom")
+    assert code == 0
+    title, *lines = out.splitlines()
+    expected = f"doom: recording of RecordBuffer, 150 steps, the last of 1,500, {size:,} bytes"
+    assert title == f"{tmp_path}/{expected}"
+    assert [line.split(maxsplit=1) for line in lines] == [
+        ["frames", "84 x 96 x 3, uint8"],
+        ["codec", str(CodecSpec.from_json(codec))],
+        ["actions", "int64[150, 2]"],
+        ["rewards", "float32[150]"],
+    ]
+
+
+@pytest.mark.parametrize("said", [[], {"recorded_by": "me", "steps": 3}, {"recorded_by": "I", "steps": 3, "frames": 7}])
+def test_a_recording_that_says_nonsense_is_one_sentence(run, tmp_path, said):
+    files.write(tmp_path / "doom", {"rewards": np.zeros(3)}, said, "recording")
+    out, err, code = run("inspect", tmp_path / "doom")
+    assert (out, code) == ("", 2)
+    assert "doom: expected a recording, found what cannot be read (" in err
+    assert err.count("\n") == 1
 
 
 def test_what_is_whole_is_said_to_be(run, checkpoint):

@@ -7,7 +7,6 @@ from importlib.metadata import version
 
 import pytest
 
-from sb3_extra_buffers.cli import main
 from sb3_extra_buffers.cli import running as running_module
 
 
@@ -68,12 +67,18 @@ def test_what_nobody_foresaw_says_how_to_see_more_and_is_exit_code_1(run, monkey
     _, err, code = run("codecs")
     assert err == "error: ZeroDivisionError: division by zero. Add --debug to see where it comes from.\n"
     assert code == 1
+    _, err, code = run("codecs", "--debug")
+    assert err.endswith("\nerror: ZeroDivisionError: division by zero.\n")
+    assert code == 1
 
 
 @pytest.mark.parametrize("words", [("--debug", "inspect", "absent"), ("inspect", "absent", "--debug")])
-def test_debug_shows_the_traceback_wherever_it_is_said(words):
-    with pytest.raises(FileNotFoundError):
-        main(words)
+def test_debug_shows_the_traceback_wherever_it_is_said_and_the_exit_code_stays(run, words):
+    out, err, code = run(*words)
+    assert (out, code) == ("", 2)
+    assert err.startswith("Traceback (most recent call last):")
+    assert "FileMissingError" in err
+    assert err.endswith("\nerror: absent does not exist. Check the path.\n")
 
 
 def test_without_its_libraries_it_says_what_to_install(run, monkeypatch):

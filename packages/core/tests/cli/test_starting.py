@@ -5,6 +5,7 @@ import importlib.metadata
 import pytest
 
 from sb3_extra_buffers import codecs
+from sb3_extra_buffers.cli import starting
 from sb3_extra_buffers.codecs import CellSpec, bind
 
 
@@ -46,10 +47,35 @@ def test_a_name_that_no_package_can_have_is_refused(run, name):
 
 
 def test_a_name_that_is_taken_is_refused(run):
-    for name in ("gzip", "zstd"):
+    for name in ("gzip", "zstd", "auto"):
         _, err, code = run("new-codec", name)
         assert code == 2
         assert "these are taken: " in err
+
+
+@pytest.mark.parametrize("name", ["lz4", "isal", "rle-numba"])
+def test_a_name_whose_distribution_is_ours_is_refused_whether_it_is_installed_or_not(run, name, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for found in (starting.distributions, lambda: ()):
+        monkeypatch.setattr(starting, "distributions", found)
+        _, err, code = run("new-codec", name)
+        assert code == 2
+        assert f"sb3-extra-buffers-codec-{name} is a distribution that exists" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_whose_distribution_is_installed_is_refused(run, install, tmp_path):
+    install("sb3_extra.buffers-codec-Mine", "other", "fake_other", "")
+    _, err, code = run("new-codec", "mine", "--folder", tmp_path / "mine")
+    assert code == 2
+    assert "installing yours would replace it. Choose another name." in err
+
+
+@pytest.mark.parametrize("name", ["import", "class", "lambda"])
+def test_a_name_that_python_cannot_import_is_refused(run, name, tmp_path):
+    _, err, code = run("new-codec", name, "--folder", tmp_path / "codec")
+    assert code == 2
+    assert "Python cannot import what has the name of a keyword. Choose another name." in err
 
 
 def test_a_name_that_means_a_level_of_another_codec_is_refused(run):

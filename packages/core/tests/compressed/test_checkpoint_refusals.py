@@ -86,7 +86,7 @@ def test_a_codec_that_was_chosen_is_kept_also_if_another_would_be_chosen_now(sav
 
 
 def test_another_class_is_refused_by_name(saved):
-    told = r"a CompressedDictReplayBuffer was asked for, it holds a CompressedReplayBuffer. Use CompressedReplayBuffer"
+    told = r"expected a CompressedDictReplayBuffer, found a CompressedReplayBuffer. Use CompressedReplayBuffer"
     with pytest.raises(FileContentError, match=told):
         CompressedDictReplayBuffer.load(saved())
 
@@ -106,7 +106,7 @@ def test_a_folder_that_holds_something_else_is_neither_loaded_nor_saved_to(tmp_p
     for name, told in (("other", "no manifest"), ("file", "is a file")):
         with pytest.raises(ForeignFileError, match=told):
             CompressedReplayBuffer.load(tmp_path / name)
-        with pytest.raises(FileContentError, match="a folder to save to was asked for"):
+        with pytest.raises(FileContentError, match="expected a folder to save to, found"):
             buffer.save(tmp_path / name)
     with pytest.raises(FileMissingError, match=r"nowhere does not exist\. Check the path"):
         CompressedReplayBuffer.load(tmp_path / "nowhere")

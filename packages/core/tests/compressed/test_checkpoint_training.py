@@ -158,7 +158,7 @@ def test_what_is_not_converted_says_so_and_why(tmp_path, screen):
     with pytest.raises(FileContentError, match="collected anew at every update"):
         convert(tmp_path / "old.pkl", trust_pickle=True)
     save_to_pkl(tmp_path / "old.pkl", OwnReplayBuffer(9, screen(), ACTIONS, "cpu"))
-    with pytest.raises(FileContentError, match=r"it holds a OwnReplayBuffer.*add\(\) what this one holds"):
+    with pytest.raises(FileContentError, match=r"found a OwnReplayBuffer.*add\(\) what this one holds"):
         convert(tmp_path / "old.pkl", trust_pickle=True)
 
 

@@ -95,7 +95,7 @@ EXAMPLES = [
     (
         FileContentError("a.bin", "a recording", "a checkpoint", "Use load()."),
         ValueError,
-        ["a.bin: a recording", "it holds a checkpoint", "Use load()"],
+        ["a.bin: expected a recording, found a checkpoint.", "Use load()"],
     ),
     (DeviceError("cuda:7", "it is absent"), RuntimeError, ["cuda:7", "absent"]),
 ]

@@ -99,7 +99,7 @@ def test_arrays_outlive_close_and_replacement(tmp_path):
 
 def test_another_kind_is_refused_by_name(tmp_path):
     files.write(tmp_path / "a", {}, {}, "recording")
-    with pytest.raises(FileContentError, match="'checkpoint' was asked for, it holds the kind 'recording'"):
+    with pytest.raises(FileContentError, match="expected the kind 'checkpoint', found the kind 'recording'"):
         files.open_arrays(tmp_path / "a", "checkpoint")
 
 

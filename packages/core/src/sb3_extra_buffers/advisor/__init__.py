@@ -13,14 +13,16 @@ if find_spec("stable_baselines3") is None:
 from sb3_extra_buffers.advisor.advice import Advice, advise
 from sb3_extra_buffers.advisor.measuring import Measured
 from sb3_extra_buffers.advisor.playing import make, play
-from sb3_extra_buffers.advisor.plot import draw
+from sb3_extra_buffers.advisor.plot import draw, picture
 from sb3_extra_buffers.advisor.reading import read
 from sb3_extra_buffers.advisor.screening import Failed, Screened, specs
+from sb3_extra_buffers.advisor.selecting import Dropped
 from sb3_extra_buffers.advisor.stream import Stream
 from sb3_extra_buffers.advisor.verdict import Verdict, check_preference
 
 __all__ = [
     "Advice",
+    "Dropped",
     "Failed",
     "Measured",
     "Screened",
@@ -30,6 +32,7 @@ __all__ = [
     "check_preference",
     "draw",
     "make",
+    "picture",
     "play",
     "read",
     "specs",

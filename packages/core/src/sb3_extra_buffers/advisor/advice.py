@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from sb3_extra_buffers.advisor.candidates import candidates
+from sb3_extra_buffers.advisor.lines import lines, options_in_a_file
 from sb3_extra_buffers.advisor.measuring import Measured, measure
-from sb3_extra_buffers.advisor.screening import ROWS, Failed, Screened, finalists, screen, specs
+from sb3_extra_buffers.advisor.screening import ROWS, Failed, Screened, screen, specs
+from sb3_extra_buffers.advisor.selecting import ANY_TIME, Dropped, finalists, slowest_encode_s
 from sb3_extra_buffers.advisor.stream import Stream
 from sb3_extra_buffers.advisor.verdict import Verdict, check_preference, cost_s, decide
 from sb3_extra_buffers.codecs import CellSpec
@@ -18,6 +20,7 @@ from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.progress import progress_bar
 from sb3_extra_buffers.stores import SPEED
 from sb3_extra_buffers.stores.choice import choose_by_space
+from sb3_extra_buffers.stores.preferences import MEMORY
 
 _BATCH, _ROUNDS, _FINALISTS = 32, 40, 5
 
@@ -31,7 +34,9 @@ class Advice:
     :param batch_size: of a sample
     :param measured: every way that went into a buffer; the first is Stable-Baselines3's own
     :param screened: every codec and level that was tried on some observations
-    :param failed: what could not be tried, and why
+    :param dropped: those of them that went into no buffer, and why
+    :param failed: what cannot be loaded or failed on the observations, and why
+    :param too_small: whether observations are so small that codecs are tried only if they are asked for by name
     :param verdict: what to use
     """
 
@@ -40,7 +45,9 @@ class Advice:
     batch_size: int
     measured: tuple[Measured, ...]
     screened: tuple[Screened, ...]
+    dropped: tuple[Dropped, ...]
     failed: tuple[Failed, ...]
+    too_small: bool
     verdict: Verdict
 
     @property
@@ -56,14 +63,15 @@ class Advice:
     @property
     def lines(self) -> list[str]:
         """What to paste into a training script."""
-        if not self.verdict.compress:
-            return []
-        kind, options = self.stream.buffer_class.__name__, self.verdict.chosen.candidate.options
-        arguments = f"replay_buffer_class={kind}"
-        if options:
-            said = ", ".join(f'"{name}": "{value}"' for name, value in options.items())
-            arguments += f", replay_buffer_kwargs={{{said}}}"
-        return [f"from sb3_extra_buffers.compressed import {kind}", arguments]
+        return lines(self.stream, self.verdict.chosen.candidate.options) if self.verdict.compress else []
+
+    def lines_in_a_file(self, folder: str) -> list[str]:
+        """The same for a buffer that is larger than memory.
+
+        :param folder: where its file goes
+        """
+        options = options_in_a_file(self.stream, self.verdict.chosen, self.transitions, folder)
+        return lines(self.stream, options) if self.verdict.compress else []
 
     def as_json(self) -> dict[str, Any]:
         """All figures, for files."""
@@ -85,6 +93,7 @@ class Advice:
                 {
                     "name": one.candidate.name,
                     "options": dict(one.candidate.options),
+                    "stored_as": one.stored_as,
                     "codec": one.codec,
                     "nbytes": round(one.nbytes(self.transitions)),
                     "nbytes_per_transition": round(one.nbytes_per_transition, 2),
@@ -107,6 +116,7 @@ class Advice:
                 }
                 for one in self.screened
             ],
+            "dropped": {str(one.spec): one.reason for one in self.dropped},
             "failed": {one.name: one.reason for one in self.failed},
         }
 
@@ -130,7 +140,8 @@ def advise(
     :param stream: what an agent sees, from ``play`` or ``read``
     :param transitions: how large the buffer shall become
     :param prefer: ``"speed"``, ``"balanced"`` or ``"memory"``
-    :param codecs: which codecs to try, as people type them; ``None`` tries all that are installed
+    :param codecs: which codecs to try, as people type them, however slow they are; ``None`` tries all that are
+        installed
     :param batch_size: of a sample
     :param rounds: how often adding and sampling are timed
     :param progress: whether to show a bar on a terminal
@@ -141,17 +152,34 @@ def advise(
     check_preference(prefer)
     wanted, failed = specs(codecs)
     key, cell = _largest(stream)
+    too_small = choose_by_space(cell) is not None
     screened: list[Screened] = []
-    if choose_by_space(cell) is None:  # of less than that, «auto» does not try to save anything either
+    if codecs is not None or not too_small:  # of less than that, «auto» does not try to save anything either
         with progress_bar("Trying codecs", len(wanted), progress) as advance:
             screened, troubled = screen(wanted, cell, stream.rows(key, ROWS), advance)
         failed += troubled
-    chosen = candidates(stream, finalists(screened, _FINALISTS))
+    is_asked_for = codecs is not None or prefer == MEMORY
+    worthy, dropped = finalists(screened, _FINALISTS, ANY_TIME if is_asked_for else slowest_encode_s(cell.nbytes))
+    chosen = candidates(stream, worthy)
     with progress_bar("Filling buffers", len(chosen) + rounds, progress) as advance:
         measured, refused = measure(stream, chosen, batch_size, rounds, advance)
-    verdict = decide(measured, transitions, prefer)
-    everything = tuple(failed + refused)
-    return Advice(stream, transitions, batch_size, tuple(measured), tuple(screened), everything, verdict)
+    failed += refused
+    if len(measured) == 1:
+        problem = "; ".join(f"{one.name}: {one.reason}" for one in refused)
+        allowed = f"no buffer but Stable-Baselines3's own returned them ({problem})"
+        raise ParameterError("advise", "observations", stream.label, allowed, "Run: sb3-buffers doctor")
+    verdict = decide(measured, transitions, prefer, tried=bool(screened) or not too_small)
+    return Advice(
+        stream,
+        transitions,
+        batch_size,
+        tuple(measured),
+        tuple(screened),
+        tuple(dropped),
+        tuple(failed),
+        too_small,
+        verdict,
+    )
 
 
 def _largest(stream: Stream) -> tuple[str, CellSpec]:

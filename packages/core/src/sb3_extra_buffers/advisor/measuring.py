@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
@@ -13,11 +13,14 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.buffers import ReplayBuffer
 
-from sb3_extra_buffers.advisor.candidates import Candidate
+from sb3_extra_buffers.advisor.candidates import PLAIN, Candidate
 from sb3_extra_buffers.advisor.screening import Failed
 from sb3_extra_buffers.advisor.stream import Stream, feed
 from sb3_extra_buffers.compressed import CompressedReplayBuffer
+from sb3_extra_buffers.compressed.options import CELLS, FRAMES
 
+#: Observations that are kept without any codec.
+RAW = "none"
 #: A shorter stream is repeated for the look at memory: several of the longest chunks that there are.
 _MIN_STEPS = 1024
 #: How many steps are added in one timed call: more than any store compresses together.
@@ -32,7 +35,7 @@ class Measured:
     """A way to store, and what it costs.
 
     :param candidate: the way
-    :param codec: what it came to, as the buffer tells
+    :param codecs: what it came to for each key, as the buffer tells; nothing for Stable-Baselines3's own
     :param fixed_nbytes: memory whatever the size of the buffer
     :param nbytes_per_transition: memory for each transition; actions, rewards and flags included
     :param add_s: seconds to add a transition to a full buffer
@@ -40,11 +43,24 @@ class Measured:
     """
 
     candidate: Candidate
-    codec: str
+    codecs: Mapping[str, str]
     fixed_nbytes: float
     nbytes_per_transition: float
     add_s: float
     sample_s: float
+
+    @property
+    def codec(self) -> str:
+        """What it came to, in a line."""
+        return "; ".join(f"{key}: {codec}" if key else codec for key, codec in self.codecs.items())
+
+    @property
+    def stored_as(self) -> str:
+        """What it came to, in a word: frames or cells if that holds for any key, as one that is left raw hides none."""
+        if self.candidate.is_plain:
+            return PLAIN
+        found = {_stored_as(codec) for codec in self.codecs.values()}
+        return next((kind for kind in (FRAMES, CELLS) if kind in found), RAW)
 
     def nbytes(self, transitions: int) -> float:
         """Memory of a full buffer.
@@ -168,11 +184,17 @@ class _Contestant:
             self._sample.append(perf_counter() - begin)
 
     def result(self) -> Measured:
-        codec = ""
+        codecs = {}
         if isinstance(self._buffer, CompressedReplayBuffer):
-            codec = "; ".join(dict.fromkeys(key.codec for key in self._buffer.memory_report().keys))
+            codecs = {key.key: key.codec for key in self._buffer.memory_report().keys}
         each = self._slope + _bookkeeping_nbytes(self._buffer) / self._stream.transitions
-        return Measured(self.candidate, codec, self._fixed, each, median(self._add), median(self._sample))
+        return Measured(self.candidate, codecs, self._fixed, each, median(self._add), median(self._sample))
+
+
+def _stored_as(codec: str) -> str:
+    """From what a report says of a key, such as ``"none (chosen: …)"``."""
+    kind = codec.partition(" ")[0]
+    return kind if kind in (FRAMES, RAW) else CELLS
 
 
 def _kept_nbytes(buffer: ReplayBuffer) -> float:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from sb3_extra_buffers.advisor.advice import Advice
-from sb3_extra_buffers.advisor.measuring import Measured
-from sb3_extra_buffers.advisor.verdict import cost_s
-from sb3_extra_buffers.compressed.options import CELLS
+from sb3_extra_buffers.advisor.candidates import PLAIN
+from sb3_extra_buffers.advisor.measuring import RAW
+from sb3_extra_buffers.advisor.ticks import ticks
+from sb3_extra_buffers.compressed.options import CELLS, FRAMES
 from sb3_extra_buffers.compressed.report import readable
 from sb3_extra_buffers.errors import MissingExtraError
 
-_PLAIN, _CELLS, _FRAMES, _CHOSEN = "#888888", "#c44e52", "#4c72b0", "#2a9d5c"
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: By what was stored, whatever it was called: «auto» may come to any of them.
+_COLORS = {FRAMES: "#4c72b0", CELLS: "#c44e52", RAW: "#8172b3", PLAIN: "#888888"}
+_CHOSEN = "#2a9d5c"
+_LEGEND = "blue: frames, red: cells, purple: no codec, gray: SB3\ngreen ring: recommended"
 
 
 def draw(advice: Advice, path: Path) -> None:
@@ -23,43 +33,54 @@ def draw(advice: Advice, path: Path) -> None:
     :param advice: what was measured
     :param path: the file; its ending says the format
     """
+    picture(advice.as_json()).savefig(path, dpi=150)
+
+
+def picture(figures: Mapping[str, Any]) -> Figure:
+    """The same from figures that may have been written long ago.
+
+    :param figures: what ``Advice.as_json`` made
+    """
     try:
         from matplotlib.figure import Figure
-        from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
     except ImportError as error:
         raise MissingExtraError("A plot", "matplotlib", "cli") from error
     figure = Figure(figsize=(9, 5), layout="constrained")
     axes = figure.add_subplot()
-    plain = cost_s(advice.plain)
-    points = [(cost_s(one) / plain, one.nbytes(advice.transitions)) for one in advice.ranked]
-    front = [point for one, point in zip(advice.ranked, points) if one in advice.verdict.front]
-    axes.step(*zip(*front), where="post", color=_CHOSEN, alpha=0.4, linewidth=2, zorder=1)
-    for number, (one, (time, nbytes)) in enumerate(zip(advice.ranked, points), 1):
-        is_chosen = one is advice.verdict.chosen
-        name = f"{number}  {one.candidate.name}, {readable(nbytes)}{' (recommended)' if is_chosen else ''}"
-        axes.scatter(time, nbytes, s=190 if is_chosen else 110, color=_color(one, is_chosen), zorder=2, label=name)
-        axes.annotate(str(number), (time, nbytes), ha="center", va="center", color="white", fontsize=7, zorder=3)
-    axes.axvline(1, color=_PLAIN, linestyle=":", linewidth=1, zorder=0)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.margins(x=0.1, y=0.1)
-    for axis, form in ((axes.xaxis, "{:g}".format), (axes.yaxis, readable)):
-        axis.set_major_formatter(FuncFormatter(lambda value, _, form=form: form(value)))
-        axis.set_minor_formatter(NullFormatter())
-    # Times differ by little: the decades alone would be one label or two.
-    axes.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))
-    axes.xaxis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.set_xlabel(f"time of add and, every 4th step, sample({advice.batch_size}), relative to Stable-Baselines3")
-    axes.set_ylabel(f"memory of {advice.transitions:,} transitions")
-    axes.set_title(advice.stream.label)
-    axes.grid(which="both", alpha=0.2)
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8, frameon=False, markerscale=0.6)
-    figure.savefig(path, dpi=150)
+    front = [_place(one) for one in figures["measured"] if one["on_pareto_front"]]
+    # From one point up, then to the left: for less time there is nothing smaller than the next one.
+    axes.step(*zip(*front), where="pre", color=_CHOSEN, alpha=0.4, linewidth=2, zorder=1)
+    for number, one in enumerate(figures["measured"], 1):
+        _draw_point(axes, number, one, one["name"] == figures["recommended"])
+    axes.axvline(1, color=_COLORS[PLAIN], linestyle=":", linewidth=1, zorder=0)
+    _label(axes.xaxis, axes.get_xlim(), "{:g}".format)
+    _label(axes.yaxis, axes.get_ylim(), readable)
+    batch = f"sample({figures['batch_size']})"
+    axes.set_xlabel(f"time of add and, every 4th step, {batch}, relative to Stable-Baselines3")
+    axes.set_ylabel(f"memory of {figures['planned_transitions']:,} transitions")
+    axes.set_title(figures["stream"]["label"])
+    axes.grid(alpha=0.2)
+    placed: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
+    axes.legend(**placed, title=_LEGEND, title_fontsize=7, fontsize=8, frameon=False, markerscale=0.6)
+    return figure
 
 
-def _color(one: Measured, is_chosen: bool) -> str:
-    if is_chosen:
-        return _CHOSEN
-    if one.candidate.is_plain:
-        return _PLAIN
-    return _CELLS if one.candidate.name.startswith(CELLS) else _FRAMES
+def _place(one: Mapping[str, Any]) -> tuple[float, float]:
+    return one["cost_to_sb3"], one["nbytes"]
+
+
+def _draw_point(axes: Axes, number: int, one: Mapping[str, Any], is_chosen: bool) -> None:
+    name = f"{number}  {one['name']}, {readable(one['nbytes'])}{' (recommended)' if is_chosen else ''}"
+    ring: dict[str, Any] = {"edgecolors": _CHOSEN, "linewidths": 2} if is_chosen else {}
+    color = _COLORS[one["stored_as"]]
+    axes.scatter(*_place(one), s=230 if is_chosen else 110, color=color, zorder=2, label=name, **ring)
+    axes.annotate(str(number), _place(one), ha="center", va="center", color="white", fontsize=7, zorder=3)
+
+
+def _label(axis: Any, limits: tuple[float, float], form: Callable[[float], str]) -> None:
+    places = ticks(*limits)
+    axis.set_ticks(places, [form(place) for place in places])
+    axis.set_ticks([], minor=True)

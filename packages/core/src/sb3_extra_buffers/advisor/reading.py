@@ -45,7 +45,12 @@ def read(path: Path, steps: int | None = None) -> Stream:
     if is_image_space(space) and not is_image_space_channels_first(space):  # as VecTransposeImage does
         observations = np.moveaxis(observations, -1, 1)
         space = _space(observations)
-    return Stream(path.name, space, spaces.Discrete(2), 1, _steps(observations, dones))
+    transitions = _steps(observations, dones)
+    if len(transitions) < MIN_STEPS:
+        told = f"{len(transitions)} of them" if transitions else "that no two observations belong to one episode"
+        hint = f"{_ENDS[0]!r} is true where an episode ends; leave it out, or record for longer."
+        raise FileContentError(str(path), f"{MIN_STEPS} transitions within episodes", told, hint)
+    return Stream(path.name, space, spaces.Discrete(2), 1, transitions)
 
 
 def _steps(observations: NDArray[Any], dones: NDArray[np.bool_]) -> list[Step]:

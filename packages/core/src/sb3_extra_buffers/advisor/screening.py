@@ -12,15 +12,12 @@ import numpy as np
 from sb3_extra_buffers import codecs
 from sb3_extra_buffers.codecs import CellSpec, Codec, CodecSpec
 from sb3_extra_buffers.errors import ExtraBuffersError, PayloadError
-from sb3_extra_buffers.stores.judging import pays
 from sb3_extra_buffers.views import Bytes
 
 #: Enough to judge by; slow levels get fewer.
 ROWS = 48
 _MIN_ROWS = 4
 _SECONDS_PER_CODEC = 0.25
-#: Whoever takes longer than this to encode an observation adds quarter of an hour to a run of a million of them.
-_MAX_ENCODE_S = 1e-3
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,7 @@ class Screened:
 
 @dataclass(frozen=True)
 class Failed:
-    """A codec that could not be tried.
+    """A codec that cannot be loaded, or that failed on what it was given.
 
     :param name: which
     :param reason: the whole error
@@ -133,21 +130,3 @@ def _try(spec: CodecSpec, codec: Codec, rows: Bytes) -> Screened:
             raise PayloadError(codec.spec.name, len(payload), "an observation did not come back")
     ratio = len(payloads) * codec.cell.nbytes / sum(map(len, payloads))
     return Screened(spec, ratio, median(encoding), median(decoding))
-
-
-def finalists(screened: Sequence[Screened], count: int) -> list[Screened]:
-    """Those that are worth a buffer: nothing else is smaller and faster, they save enough, and do not take for ever.
-
-    :param screened: all that were tried
-    :param count: how many at most; from all over the front, its ends included
-    """
-    worthy = [one for one in screened if pays(one.ratio) and one.encode_s <= _MAX_ENCODE_S]
-    front = [one for one in worthy if not any(_beats(other, one) for other in worthy)]
-    front.sort(key=lambda one: one.ratio)
-    if len(front) <= count:
-        return front
-    return [front[place] for place in sorted({round(step * (len(front) - 1) / (count - 1)) for step in range(count)})]
-
-
-def _beats(one: Screened, other: Screened) -> bool:
-    return one.ratio >= other.ratio and one.seconds < other.seconds

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sb3_extra_buffers.advisor.measuring import Measured
+from sb3_extra_buffers.advisor.measuring import RAW, Measured
 from sb3_extra_buffers.errors import ParameterError
-from sb3_extra_buffers.stores.judging import pays
+from sb3_extra_buffers.stores.judging import MIN_NBYTES, pays
 from sb3_extra_buffers.stores.preferences import BALANCED, MEMORY, SPEED
 
+#: Said of observations on which no codec was tried.
+TOO_SMALL = f"too small to be tried (under {MIN_NBYTES} bytes)"
 #: How many times the time of the fastest way a way may take, by what the user prefers.
 _TOLERATED = {SPEED: 1.25, BALANCED: 2.0, MEMORY: float("inf")}
 #: Between ways that take nearly the same memory, the one with the shortest line wins.
 _NEARLY = 1.05
+_UNTRIED = f"observations are {TOO_SMALL}"
 #: As the DQN of Stable-Baselines3 trains: a batch for every fourth step.
 STEPS_PER_SAMPLE = 4
 
@@ -34,13 +37,14 @@ class Verdict:
     front: tuple[Measured, ...]
 
 
-def decide(measured: Sequence[Measured], transitions: int, prefer: str = SPEED) -> Verdict:
+def decide(measured: Sequence[Measured], transitions: int, prefer: str = SPEED, tried: bool = True) -> Verdict:
     """
     Choose: of the ways that save enough, those that are nearly as fast as the fastest; of these, the smallest.
 
     :param measured: the first is Stable-Baselines3's own buffer
     :param transitions: the size that is planned
     :param prefer: ``"speed"``, ``"balanced"`` or ``"memory"``
+    :param tried: whether any codec was tried; observations may be too small for that
     """
     check_preference(prefer)
     plain, *others = measured
@@ -52,7 +56,7 @@ def decide(measured: Sequence[Measured], transitions: int, prefer: str = SPEED) 
         factor = sizes[plain.candidate.name] / best
         reason = f"Do not compress: at best, the buffer would be {factor:.2f} times smaller."
         if factor < _NEARLY:
-            reason = "Do not compress: nothing makes the buffer smaller."
+            reason = "Do not compress: nothing makes the buffer smaller." if tried else f"Do not compress: {_UNTRIED}."
         return Verdict(plain, False, reason, front)
     limit = min(map(cost_s, saving)) * _TOLERATED[prefer]
     affordable = [one for one in saving if cost_s(one) <= limit]
@@ -63,8 +67,9 @@ def decide(measured: Sequence[Measured], transitions: int, prefer: str = SPEED) 
     speed = cost_s(chosen) / cost_s(plain)
     smaller = f"{factor:,.0f}" if factor >= 10 else f"{factor:.1f}"
     reason = f"{smaller} times smaller than Stable-Baselines3's buffer, in {speed:.2f} of its time."
-    if chosen.codec.startswith("none"):
-        reason += " No codec makes the observations smaller; what is saved is that next observations are stored once."
+    if chosen.stored_as == RAW:
+        why = "No codec makes the observations smaller" if tried else _UNTRIED.capitalize()
+        reason += f" {why}; what is saved is that next observations are stored once."
     return Verdict(chosen, True, reason, front)
 
 

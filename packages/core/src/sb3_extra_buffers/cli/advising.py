@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sb3_extra_buffers.cli.console import console, print_json, table
+from sb3_extra_buffers.cli.console import print_json
+from sb3_extra_buffers.cli.policies import load_policy
+from sb3_extra_buffers.cli.presenting import show
 from sb3_extra_buffers.codecs import names
-from sb3_extra_buffers.errors import FileContentError, FileMissingError, MissingExtraError, ParameterError
+from sb3_extra_buffers.errors import FileMissingError, FileWriteError, MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from sb3_extra_buffers.advisor import Advice, Measured, Stream
+    from sb3_extra_buffers.advisor import Advice, Stream
 
 _QUICK_STEPS, _QUICK_ROUNDS = 500, 5
 #: Endings of files that observations are read from; what has another one and is not there is an environment.
@@ -74,14 +72,28 @@ def advise(
     stream = _stream(source, steps, envs, stack, seed, policy, algorithm)
     rounds: dict[str, Any] = {"rounds": _QUICK_ROUNDS} if quick else {}
     advice = try_everything(stream, size, prefer=prefer, codecs=codec, batch_size=batch_size, **rounds)
-    if plot is not None:
-        draw(advice, plot)
     if json:
         print_json(advice.as_json())
-        return
-    _show(advice, plot)
-    if quick:
+    else:
+        show(advice)
+    if quick and not json:
         print("--quick: so few transitions say little about time, and make long chunks (prefer=memory) look too large.")
+    if plot is not None:  # after all that was found is told, which a full disk must not take away
+        draw(advice, plot)
+        if not json:
+            print(f"Drawn to {plot}.")
+    if codec is not None:
+        _check_failed(advice)
+
+
+def _check_failed(advice: Advice) -> None:
+    """A codec that was asked for and fails is no success, whatever else was found."""
+    from sb3_extra_buffers.stores import AUTO, PREFERENCES
+
+    for one in advice.failed:
+        if one.name.rpartition(" ")[2] not in (AUTO, *PREFERENCES):  # which nobody has asked for
+            allowed = f"it fails on these observations ({one.reason.rstrip('.')})"
+            raise ParameterError("advise", "codec", one.name, allowed, "Leave it out, or show this to who made it.")
 
 
 def _stream(
@@ -91,50 +103,17 @@ def _stream(
 
     path = Path(source)
     if path.is_file() or path.suffix in _FILES or (path.is_dir() and os.sep in source):
-        for name, given in (("stack", stack), ("policy", policy), ("algorithm", algorithm), ("envs", envs - 1)):
-            if given:
+        given = {"stack": stack, "policy": policy, "algorithm": algorithm, "envs": None if envs == 1 else envs}
+        for name, value in given.items():
+            if value:
                 allowed = "a file has its observations as they are; this is for environments"
-                raise ParameterError("advise", name, given, allowed, "Leave it out.")
+                raise ParameterError("advise", name, value, allowed, "Leave it out.")
         return read(path, steps)
     if algorithm and policy is None:
         raise ParameterError("advise", "algorithm", algorithm, "without --policy there is nothing that it has saved")
     env = make(source, envs, stack, seed)
-    return play(env, source, max(64, steps // envs), _model(policy, algorithm, env.observation_space), seed)
-
-
-def _model(policy: Path | None, algorithm: str, space: Any) -> Any:
-    if policy is None:
-        return None
-    kinds = _algorithms()
-    if algorithm.lower() not in kinds:
-        allowed = f"it must be the one that has saved the policy: {', '.join(kind.__name__ for kind in kinds.values())}"
-        raise ParameterError("advise", "algorithm", algorithm, allowed)
-    if not policy.exists() and not policy.with_suffix(".zip").exists():
-        raise FileMissingError(str(policy))
-    kind = kinds[algorithm.lower()]
-    try:
-        model = kind.load(policy, device="cpu")
-    except Exception as error:  # whatever Stable-Baselines3 says about a model of somebody else
-        hint = "Name the algorithm that has saved it with --algorithm."
-        problem = f"what it cannot load ({type(error).__name__}: {error})"
-        raise FileContentError(str(policy), f"a policy of {kind.__name__}", problem, hint) from error
-    if model.observation_space.shape != space.shape:
-        found = f"one that expects {model.observation_space}"
-        raise FileContentError(
-            str(policy), f"a policy for {space}", found, "Use the environment that it was trained in."
-        )
-    return model
-
-
-def _algorithms() -> dict[str, Any]:
-    """All that can be loaded, by name in small letters."""
-    import stable_baselines3
-
-    modules = [stable_baselines3]
-    if find_spec("sb3_contrib") is not None:
-        modules.append(import_module("sb3_contrib"))
-    found = {name: part for module in modules for name, part in vars(module).items() if hasattr(part, "learn")}
-    return {name.lower(): part for name, part in found.items()}
+    model = None if policy is None else load_policy(policy, algorithm, env)
+    return play(env, source, max(64, steps // envs), model, seed)
 
 
 def _check_plot(path: Path) -> None:
@@ -148,74 +127,8 @@ def _check_plot(path: Path) -> None:
         raise ParameterError("advise", "plot", str(path), f"its name must end in one of: .{', .'.join(endings)}")
     if not path.parent.is_dir():
         raise FileMissingError(str(path.parent), "Make the folder first.")
-
-
-def _show(advice: Advice, plot: Path | None) -> None:
-    out, stream = console(), advice.stream
-    out.print(f"{stream.label}: {stream.observation_space}")
-    tried = f"{len(advice.screened)} codecs and levels tried" if advice.screened else "too small to try codecs on"
-    out.print(f"{stream.transitions:,} transitions, {tried}, {len(advice.measured)} buffers measured.\n")
-    out.print(_table(advice))
-    out.print(
-        f"memory: of {advice.transitions:,} transitions, extrapolated. In brackets: times Stable-Baselines3's own."
-    )
-    out.print(f"time: of add and, every 4th step, sample({advice.batch_size}), relative to Stable-Baselines3's.")
-    out.print("*: nothing else is better in both memory and time.")
-    for one in advice.failed:
-        out.print(f"\nNot tried: {one.name}: {one.reason}")
-    _recommend(out, advice)
-    if plot is not None:
-        out.print(f"\nDrawn to {plot}.")
-
-
-def _table(advice: Advice) -> Any:
-    numbers = ("memory", "smaller", "add, us", "sample, ms", "time")
-    shown = table("", ("  stored as", *numbers), right=numbers)
-    for one in advice.ranked:
-        mark = "*" if one in advice.verdict.front else " "
-        style = "bold green" if one is advice.verdict.chosen else ""
-        shown.add_row(f"{mark} {one.candidate.name}", *_numbers(advice, one), style=style)
-    shown.columns[0].no_wrap = True  # on a narrow terminal, figures without names say nothing
-    return shown
-
-
-def _numbers(advice: Advice, one: Measured) -> list[str]:
-    from sb3_extra_buffers.advisor.verdict import cost_s
-    from sb3_extra_buffers.compressed.report import readable
-
-    plain, nbytes = advice.plain, one.nbytes(advice.transitions)
-    factor = plain.nbytes(advice.transitions) / nbytes
-    return [
-        readable(nbytes),
-        f"{factor:,.0f}x" if factor >= 10 else f"{factor:.1f}x",
-        f"{1e6 * one.add_s:,.1f} ({one.add_s / plain.add_s:.2f})",
-        f"{1e3 * one.sample_s:.3f} ({one.sample_s / plain.sample_s:.2f})",
-        f"{cost_s(one) / cost_s(plain):.2f}",
-    ]
-
-
-def _recommend(out: Console, advice: Advice) -> None:
-    out.print()
-    if not advice.verdict.compress:
-        out.print(f"{advice.verdict.reason} Keep Stable-Baselines3's own {advice.stream.plain_class.__name__}.")
-        return
-    name = advice.verdict.chosen.candidate.name
-    out.print(f"Recommended: {name}. {advice.verdict.reason}\n")
-    for line in advice.lines:
-        out.print(f"    {line}", soft_wrap=True)
-    needed, memory = advice.verdict.chosen.nbytes(advice.transitions), _memory()
-    if memory and needed > memory:
-        out.print("\nThis machine has less memory than that: choose a smaller buffer, or add to replay_buffer_kwargs")
-        # In a file, «auto» stores images as frames.
-        chosen = advice.verdict.chosen
-        by_itself = not chosen.codec.startswith("frames") and "layout" not in chosen.candidate.options
-        layout = ', "layout": "cells"' if by_itself else ""
-        out.print(f'    "heap": "mmap", "heap_kwargs": {{"folder": "..."}}{layout}')
-
-
-def _memory() -> int:
-    """Memory of this machine in bytes; 0 if it does not tell."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return 0
+    if path.is_dir():
+        raise ParameterError("advise", "plot", str(path), "it is a folder", "Give the name of a file.")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        hint = "Give a file in a folder of yours."
+        raise FileWriteError(str(path), "advise --plot", "permission denied", hint)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sb3_extra_buffers.cli import recordings
 from sb3_extra_buffers.cli.console import console, print_json, table
 from sb3_extra_buffers.files import ArrayFile, load_state, open_arrays, read_manifest
 
@@ -29,6 +30,11 @@ def inspect(path: File, json: Annotated[bool, typer.Option("--json", help="Print
 
         print(told(path))  # with its spaces as they are
         return
+    if not path.is_dir() and not json:
+        with open_arrays(path) as file:
+            if file.kind == recordings.KIND:
+                print(recordings.told(file))
+                return
     said = _of_checkpoint(path) if path.is_dir() else _of_file(path)
     if json:
         print_json(said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
@@ -36,8 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _forget_output()
     except Exception as error:  # of a library, a plugin or an environment: it is the user who has to be told
         if debug:
-            raise
-        _tell(error)
+            traceback.print_exception(error)
+        _tell(error, debug)
     sys.exit(0)
 
 
@@ -57,7 +58,7 @@ def _app() -> Typer:
     return app
 
 
-def _tell(error: Exception) -> NoReturn:
+def _tell(error: Exception, debug: bool) -> NoReturn:
     if isinstance(error, ExtraBuffersError):
         print(f"error: {error}", file=sys.stderr)
         sys.exit(REFUSED)
@@ -66,5 +67,6 @@ def _tell(error: Exception) -> NoReturn:
         print(f"error: {place}{error.strerror or error}. Check the path.", file=sys.stderr)
         sys.exit(REFUSED)
     problem = f"{type(error).__name__}: {error}".rstrip(".:")
-    print(f"error: {problem}. Add {DEBUG} to see where it comes from.", file=sys.stderr)
+    hint = "" if debug else f" Add {DEBUG} to see where it comes from."
+    print(f"error: {problem}.{hint}", file=sys.stderr)
     sys.exit(UNFORESEEN)

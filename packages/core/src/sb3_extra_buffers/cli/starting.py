@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from importlib.metadata import distributions, requires
 from importlib.resources import files
+from keyword import iskeyword
 from pathlib import Path
 from string import Template
 from typing import Annotated
@@ -12,6 +14,7 @@ import typer
 
 from sb3_extra_buffers import codecs
 from sb3_extra_buffers.errors import ParameterError
+from sb3_extra_buffers.stores import AUTO
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 #: Where each file of the template goes.
@@ -65,14 +68,29 @@ def _words(name: str) -> dict[str, str]:
     if not _NAME.fullmatch(name):
         allowed = "it must be lower-case letters and digits, with hyphens between"
         raise ParameterError("new-codec", "name", name, allowed, "Try: sb3-buffers new-codec snappy")
-    taken = {*codecs.names(), *codecs.registry.kind.homes}
+    taken = {*codecs.names(), *codecs.registry.kind.homes, AUTO}
     if name in taken:
         raise ParameterError("new-codec", "name", name, f"these are taken: {', '.join(sorted(taken))}")
     spec = codecs.parse(name)
     if spec.name != name:
         allowed = f"it means level {spec.params['level']} of {spec.name}"
         raise ParameterError("new-codec", "name", name, allowed, "Choose a name of which no codec is the beginning.")
-    return words_of(name)
+    words = words_of(name)
+    another = "Choose another name."
+    if iskeyword(words["module"]):
+        raise ParameterError("new-codec", "name", name, "Python cannot import what has the name of a keyword", another)
+    if words["distribution"] in _distributions():
+        allowed = f"{words['distribution']} is a distribution that exists, and installing yours would replace it"
+        raise ParameterError("new-codec", "name", name, allowed, another)
+    return words
+
+
+def _distributions() -> set[str]:
+    """Names of what is installed, and of our own codecs, which the extras of the core name."""
+    found = {str(one.metadata["Name"]) for one in distributions()}
+    for line in requires("sb3-extra-buffers") or ():
+        found.add(re.split(r"[^\w.-]", line, maxsplit=1)[0])
+    return {re.sub(r"[-_.]+", "-", name).lower() for name in found}
 
 
 def words_of(name: str) -> dict[str, str]:

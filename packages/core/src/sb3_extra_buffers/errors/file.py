@@ -77,7 +77,7 @@ class FileContentError(FileError, ValueError):
     hint: str = ""
 
     def explain(self) -> str:
-        return sentence_join(f"{self.path}: {self.asked} was asked for, it holds {self.found}.", self.hint)
+        return sentence_join(f"{self.path}: expected {self.asked}, found {self.found}.", self.hint)
 
 
 @dataclass(eq=False)

@@ -1,4 +1,8 @@
-"""What codecs make of real observations, and whether that pays: the same judgement for «auto» and for the advisor."""
+"""What codecs make of real observations, and whether that pays.
+
+What is too small to try and what counts as enough are the same for «auto» and for the advisor. How small rows become is
+all that «auto» asks; the advisor, who has time, also measures how long that takes and whether they come back.
+"""
 
 from __future__ import annotations
 
