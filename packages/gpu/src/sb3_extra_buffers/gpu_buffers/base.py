@@ -15,6 +15,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from sb3_extra_buffers import codecs
 from sb3_extra_buffers.compressed.base import BaseCompressedBuffer
 from sb3_extra_buffers.compressed.storage import PerStep
+from sb3_extra_buffers.compressed.turns import in_turn
 from sb3_extra_buffers.errors import DeviceError, ParameterError, PluginError
 from sb3_extra_buffers.gpu_buffers import devices
 from sb3_extra_buffers.gpu_buffers.arrays import as_array
@@ -68,6 +69,7 @@ class DeviceObservations(BaseGpuBuffer, BaseCompressedBuffer):
         """Where their payloads are."""
         return self._storage.device_heap
 
+    @in_turn
     def to(self, device: th.device | str) -> Any:
         """
         Move all observations to another device, and let samples be there.

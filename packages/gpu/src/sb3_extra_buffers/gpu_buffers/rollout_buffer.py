@@ -9,6 +9,7 @@ import torch as th
 from gymnasium import spaces
 
 from sb3_extra_buffers.compressed import CompressedRolloutBuffer
+from sb3_extra_buffers.compressed.turns import in_turn
 from sb3_extra_buffers.gpu_buffers.base import DeviceObservations, host_dtypes, host_method, layout_of
 from sb3_extra_buffers.gpu_buffers.replay_buffer import flat
 
@@ -97,6 +98,7 @@ class GpuRolloutBuffer(DeviceObservations, CompressedRolloutBuffer):
             **kwargs,
         )
 
+    @in_turn
     def reconstruct_obs(self, idx: int) -> Any:
         """
         One observation, decoded, as a flat tensor on ``buffer_device``; for a Dict space, a dictionary of them.
