@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -76,11 +77,12 @@ class SharedRawHeap(DevicePayloads, RingHeap):
         self._resume(snapshot)
         self._relocations += 1
 
-    def ensure_space(self, needed: int) -> None:
+    def ensure_space(self, needed: int, replaced: Sequence[int] = ()) -> None:
         """Make sure that a payload fits without dropping another one, if need be by packing all of them.
 
         :param needed: its size in bytes
-        :raise HeapFullError: if it does not fit
+        :param replaced: cells that it replaces; where packing is needed, they are empty from now on
+        :raise HeapFullError: if it does not fit; then nothing has changed
         """
         needed = -(-needed // ALIGNMENT) * ALIGNMENT
         place = self._tail % self._capacity
@@ -88,10 +90,12 @@ class SharedRawHeap(DevicePayloads, RingHeap):
         gap = self._capacity - place if place + needed > self._capacity else 0
         if self.data_end + gap + needed <= self._capacity:
             return
-        self.compact()
-        if self._live + needed > self._capacity:
+        freed = sum(self._length_of[cell] for cell in replaced)
+        if self._live - freed + needed > self._capacity:
             hint = f"{self._live} bytes are in use. Give the heap a larger heap_bytes."
             raise HeapFullError(self.label, needed, self._capacity, hint)
+        self._forget(list(replaced))
+        self.compact()
 
     @property
     def _own_block(self) -> TensorBlock:
