@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from enum import Enum
 from typing import Any, cast
 
@@ -14,7 +15,7 @@ from sb3_extra_buffers.arrays import CompressedArray
 from sb3_extra_buffers.arrays.casting import as_rows
 from sb3_extra_buffers.arrays.numbers import CellNumbers
 from sb3_extra_buffers.arrays.planes import read_both
-from sb3_extra_buffers.codecs import CellSpec
+from sb3_extra_buffers.codecs import CellSpec, bind
 from sb3_extra_buffers.compressed.options import FRAMES, StorageOptions
 from sb3_extra_buffers.compressed.prefetch import BATCHES_AT_ONCE, Worker
 from sb3_extra_buffers.compressed.settled import Settled
@@ -64,6 +65,8 @@ class ObservationStorage:
     """
 
     _array_type: type[CompressedArray] = CompressedArray
+    #: Makes codecs ready for cells.
+    _bind = staticmethod(bind)
     #: Who reads ahead; ``None`` if nobody does.
     worker: Worker | None = None
 
@@ -106,7 +109,7 @@ class ObservationStorage:
         if options.layout == FRAMES and not any(isinstance(demand, FrameDemand) for demand in demands.values()):
             allowed = "frames are images, and the space has no axis besides one"
             raise ParameterError(owner, "layout", options.layout, allowed, "Leave layout out.")
-        built, self.heap = build_stores(list(demands.values()), options.place)
+        built, self.heap = build_stores(list(demands.values()), replace(options.place, bind=self._bind))
         self.observations: dict[str, CompressedArray] = {}
         self.next_observations: dict[str, CompressedArray] = {}
         stores = dict(zip(demands, built))

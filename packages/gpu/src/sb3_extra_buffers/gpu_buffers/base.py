@@ -12,11 +12,10 @@ import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_extra_buffers import codecs
 from sb3_extra_buffers.compressed.base import BaseCompressedBuffer
 from sb3_extra_buffers.compressed.storage import PerStep
 from sb3_extra_buffers.compressed.turns import in_turn
-from sb3_extra_buffers.errors import DeviceError, ParameterError, PluginError
+from sb3_extra_buffers.errors import DeviceError, ParameterError
 from sb3_extra_buffers.gpu_buffers import devices
 from sb3_extra_buffers.gpu_buffers.arrays import as_array
 from sb3_extra_buffers.gpu_buffers.callables import compressor, decompressor
@@ -195,21 +194,6 @@ def host_dtypes(dtypes: Any) -> Any:
     if isinstance(dtypes, Mapping):
         return {key: host_dtypes(part) for key, part in dtypes.items()}
     return torch_dtype_to_numpy(dtypes) if isinstance(dtypes, th.dtype) else dtypes
-
-
-def host_method(method: Any) -> Any:
-    """What encodes on the host: ``rle`` compiled, where numba is installed. The payloads are the same."""
-    if isinstance(method, Mapping):
-        return {key: host_method(part) for key, part in method.items()}
-    return "rle-jit" if method == "rle" and _works("rle-jit") else method
-
-
-def _works(codec: str) -> bool:
-    try:
-        codecs.registry.load(codec)
-    except PluginError:
-        return False
-    return True
 
 
 def layout_of(layout: str | None, method: Any) -> str:

@@ -18,6 +18,7 @@ from sb3_extra_buffers.errors import DeviceError
 from sb3_extra_buffers.gpu_buffers.arrays import DeviceArray, check_dtype
 from sb3_extra_buffers.gpu_buffers.codecs import DEVICE, check_decode_on, decoder_for
 from sb3_extra_buffers.gpu_buffers.codecs import names as device_codecs
+from sb3_extra_buffers.gpu_buffers.compiled import bind_compiled
 from sb3_extra_buffers.gpu_buffers.memory import DevicePayloads
 from sb3_extra_buffers.gpu_buffers.reader import DeviceReader
 from sb3_extra_buffers.stores import Plane
@@ -37,6 +38,7 @@ class DeviceStorage(ObservationStorage):
     """
 
     _array_type = DeviceArray
+    _bind = staticmethod(bind_compiled)
 
     def __init__(
         self,
