@@ -31,6 +31,7 @@ from sb3_extra_buffers.stores import (
     NextFace,
     ObservationFace,
     Plane,
+    Preference,
     RewrittenStore,
     Store,
     TransitionStore,
@@ -98,7 +99,7 @@ class ObservationStorage:
             shape, codec = shape_of(part), options.codec(None if keys is None else key)
             label, planes = f"{owner} {key}".strip(), 2 if per_step is PerStep.TRANSITIONS else 1
             if options.wants_frames(shape, stored[key], codec, rows):
-                wish = preference(owner, options.prefer)
+                wish = self._preference(owner, options.prefer)
                 may_be_cells = codec is None and options.may_be_cells and per_step is not PerStep.REWRITTEN
                 demands[key] = FrameDemand(
                     label, shape, stored[key], rows * n_envs, planes, n_envs, wish, codec, may_be_cells
@@ -135,6 +136,10 @@ class ObservationStorage:
         self._pairs = BatchMemory(batches)
         if keys is None and arrays and arrays[0].is_plain and self.next_observations:
             self.plain, self._plain_frames = arrays[0], self._frames[0]
+
+    def _preference(self, owner: str, prefer: str) -> Preference:
+        """How frames are stored."""
+        return preference(owner, prefer)
 
     def known_rows(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         """The same rows, counted from the first; an ``IndexError`` if there is no such row."""
