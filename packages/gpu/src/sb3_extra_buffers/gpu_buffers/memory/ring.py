@@ -35,6 +35,7 @@ class SharedRawHeap(DevicePayloads, RingHeap):
     """
 
     label = "device-ring"
+    _row_hint = "A step, or with frames a chunk of them, must fit as a whole: give a larger heap_bytes."
 
     def __init__(self, n_cells: int, heap_bytes: int, device: str | th.device = "cpu", *, on_full: str = EVICT) -> None:
         if on_full not in (EVICT, RAISE):
@@ -137,11 +138,8 @@ class SharedRawHeap(DevicePayloads, RingHeap):
             needed = self._live - sum(self._length_of[cell] for cell in cells) + oldest + self._capacity - self._tail
             raise HeapFullError(self.label, max(needed, self._capacity + 1), self._capacity, hint)
 
-    def _plan(self, lengths: list[int], total: int) -> tuple[list[int], int]:
-        if total > self._capacity:
-            hint = "A step, or with frames a chunk of them, must fit as a whole: give a larger heap_bytes."
-            raise HeapFullError(self.label, total, self._capacity, hint)
-        return super()._plan(lengths, total)
+    def refuse_too_large(self, lengths: list[int]) -> None:
+        super().refuse_too_large([-(-length // ALIGNMENT) * ALIGNMENT for length in lengths])
 
     def _parameters(self) -> dict[str, Scalar]:
         return {"heap_bytes": self._capacity, "device": str(self.device), "on_full": self.on_full}
