@@ -109,7 +109,7 @@ def test_frames_that_go_through_a_codec_are_refused(prefer):
 
 
 def test_frames_with_a_codec_of_their_own_are_refused():
-    with pytest.raises(DeviceError, match="the codec 'rle'.*go through a codec"):
+    with pytest.raises(DeviceError, match=r"the codec 'rle'.*go through a codec"):
         GpuReplayBuffer(40, SCREEN, ACTIONS, "cpu", compression_method="rle", layout="frames", decode_on="device")
 
 

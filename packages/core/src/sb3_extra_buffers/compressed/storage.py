@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from enum import Enum
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -16,9 +15,9 @@ from sb3_extra_buffers.arrays.casting import as_rows
 from sb3_extra_buffers.arrays.numbers import CellNumbers
 from sb3_extra_buffers.arrays.planes import read_both
 from sb3_extra_buffers.codecs import CellSpec, bind
+from sb3_extra_buffers.compressed.arranging import PerStep, arranged, settled
 from sb3_extra_buffers.compressed.options import FRAMES, StorageOptions
 from sb3_extra_buffers.compressed.prefetch import BATCHES_AT_ONCE, Worker
-from sb3_extra_buffers.compressed.settled import Settled
 from sb3_extra_buffers.compressed.spaces import NO_KEY, parts_of, shape_of
 from sb3_extra_buffers.compressed.turns import Turns
 from sb3_extra_buffers.errors import HeapStateError, ParameterError
@@ -28,30 +27,14 @@ from sb3_extra_buffers.stores import (
     Demand,
     FrameDemand,
     Frames,
-    NextFace,
-    ObservationFace,
     Plane,
     Preference,
-    RewrittenStore,
     Store,
-    TransitionStore,
     UndecidedFrames,
     build_stores,
     preference,
 )
-from sb3_extra_buffers.stores.judging import MIN_NBYTES
 from sb3_extra_buffers.views import BLOCKS, BatchMemory
-
-
-class PerStep(Enum):
-    """What a buffer stores per step."""
-
-    #: One observation.
-    SINGLE = "single"
-    #: One observation, written twice: ``optimize_memory_usage`` of Stable-Baselines3.
-    REWRITTEN = "rewritten"
-    #: An observation and the next one, which are shared where they are the same.
-    TRANSITIONS = "transitions"
 
 
 class ObservationStorage:
@@ -118,7 +101,8 @@ class ObservationStorage:
         if options.prefetch:
             self.worker, batches = Worker(), BATCHES_AT_ONCE
         for key, part in parts.items():
-            own, following = (_settled(store, self.worker) for store in _arrange(stores.get(key), per_step, n_envs))
+            pair = arranged(stores.get(key), per_step, n_envs, self._is_strict)
+            own, following = (settled(store, self.worker) for store in pair)
             shape, dtype = shape_of(part), np.dtype(part.dtype)
             form = self._cells, shape, dtype, stored[key], batches
             self.observations[key] = self._array_type.over(own, *form)
@@ -164,6 +148,16 @@ class ObservationStorage:
         frames.read_both(cells, first, second)
         return [pair[0], pair[1]]
 
+    def refuse_too_large(self, next_obs: NDArray[Any]) -> None:
+        """Refuse what a heap of limited capacity could never take, while nothing has changed; without keys only.
+
+        :param next_obs: as for ``write_step``
+        """
+        following = self.next_observations[NO_KEY]
+        check = getattr(following.store, "refuse_too_large", None)
+        if check is not None and following.is_plain:
+            check(as_rows(next_obs, len(next_obs)))
+
     def write_step(self, row: int, obs: NDArray[Any], next_obs: NDArray[Any]) -> None:
         """Store a step of all environments, for a space without keys.
 
@@ -181,6 +175,11 @@ class ObservationStorage:
             self.next_observations[NO_KEY][row] = next_obs
 
     @property
+    def _is_strict(self) -> bool:
+        """Whether a full heap refuses a step."""
+        return bool(getattr(self.heap, "refuses_when_full", False))
+
+    @property
     def evicted_cells(self) -> int:
         """How many cells the heap has dropped to stay within its capacity, or could not take."""
         if self.heap is None:
@@ -193,8 +192,7 @@ class ObservationStorage:
     @property
     def overhead(self) -> int:
         """Bytes of memory besides payloads: indices and staging areas."""
-        own = sum(array.store.overhead for array in self._arrays() if array.store is not None)
-        return own + self._index_nbytes()
+        return sum(store.overhead for store in self.stores()) + self._index_nbytes()
 
     @property
     def nbytes_for_batches(self) -> int:
@@ -208,8 +206,7 @@ class ObservationStorage:
 
     def holds(self, row: int) -> bool:
         """Whether every observation of a row that was written can still be read."""
-        stores = [array.store for array in self._arrays() if array.store is not None]
-        return all(bool(store.holds(self._cells[row]).all()) for store in stores)
+        return all(bool(store.holds(self._cells[row]).all()) for store in self.stores())
 
     def lost_rows(self) -> NDArray[np.bool_]:
         """For each row, whether frames of it were dropped. Unlike cells, they need not be those of the oldest rows."""
@@ -220,11 +217,19 @@ class ObservationStorage:
                 lost |= mask.reshape(-1, *self._cells.shape).any(axis=(0, 2))
         return lost
 
+    def stores(self) -> list[Store]:
+        """What the arrays stand on."""
+        return [array.store for array in self._arrays() if array.store is not None]
+
+    def cells_of(self, row: int) -> NDArray[np.int64]:
+        """The numbers of the transitions of a row."""
+        found: NDArray[np.int64] = self._cells[row]
+        return found
+
     def clear(self) -> None:
         """Forget all observations."""
-        for array in self._arrays():
-            if array.store is not None:
-                array.store.clear()
+        for store in self.stores():
+            store.clear()
 
     def state(self) -> State:
         """What another storage of the same arguments needs in order to become this one."""
@@ -267,30 +272,3 @@ class ObservationStorage:
             return 0
         # The size of a heap is that of the memory it holds, of which the room for payloads is a part if it is memory.
         return self.heap.nbytes - (self.heap.capacity if getattr(self.heap, "payloads_in_memory", True) else 0)
-
-
-def _arrange(stores: list[Store] | None, per_step: PerStep, n_envs: int) -> tuple[Store | None, Store | None]:
-    """The store of the observations and that of the next observations. An observation without elements has none."""
-    if stores is None:
-        return None, None
-    if per_step is PerStep.SINGLE:
-        return stores[0], None
-    if per_step is PerStep.REWRITTEN:
-        return stores[0] if isinstance(stores[0], Plane) else RewrittenStore(stores[0]), None
-    own, others = stores
-    if isinstance(own, Plane):
-        return own, others  # frames are shared anyway
-    if own.row_nbytes < MIN_NBYTES:
-        return own, others  # comparing costs more than it saves
-    transitions = TransitionStore(own, others, n_envs)
-    return ObservationFace(transitions), NextFace(transitions)
-
-
-def _settled(store: Store | None, worker: Worker | None) -> Store | None:
-    """A store that is used only while the worker is idle."""
-    if store is None or worker is None:
-        return store
-    if not isinstance(store, Plane):
-        return cast("Store", Settled(store, worker))
-    store.frames = cast("Frames", Settled(store.frames, worker))  # a plane shall be known as one
-    return store

@@ -12,8 +12,8 @@ import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecNormalize
 
+from sb3_extra_buffers.compressed.arranging import PerStep
 from sb3_extra_buffers.compressed.base import BaseCompressedBuffer
-from sb3_extra_buffers.compressed.storage import PerStep
 from sb3_extra_buffers.compressed.turns import in_turn
 from sb3_extra_buffers.errors import DeviceError, ParameterError
 from sb3_extra_buffers.gpu_buffers import devices
