@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     try:
         return _run(options)
-    except (ExtraBuffersError, OSError, ValueError) as error:
+    except (ExtraBuffersError, OSError, OverflowError, ValueError) as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
 
