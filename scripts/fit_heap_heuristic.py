@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from sb3_extra_buffers.codecs import CellSpec, CodecSpec, bind
+from sb3_extra_buffers.codecs import CellSpec, CodecSpec, bind, registry
 from sb3_extra_buffers.errors import ExtraBuffersError
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -35,6 +35,8 @@ PIECES: dict[str, tuple[tuple[int, int], ...]] = {
 }
 #: Which of the levels below 0 are measured; all others are.
 _NEGATIVE = (-65536, -10000, -3000, -1000, -500, -300, -200, -100, -70, -50, -30, -20, -15, -10, -7, -5, -4, -3, -2, -1)
+#: What a table looks like, for errors.
+_FORM = 'a table must look like {"tables": [{"game": …, "order": …, "figures": [{"codec": …, "ratio": …}]}]}'
 _MAX_DEGREE = 3
 _DIGITS = 6
 
@@ -43,25 +45,34 @@ Piece = tuple[int, int, tuple[float, ...], float, float]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure if asked to, fit, and write or compare. Returns the exit code."""
+    """Measure if asked to, fit, and write or compare. Returns the exit code: 2 for what cannot be done."""
     options = _options(arguments)
-    if options.check and options.measure:
-        sys.exit("error: --check compares with a table that exists; leave --measure out")
     try:
-        if options.measure:
-            table = measure(options.game, options.frames)
-            options.table.write_text(_table_text(table), encoding="utf-8")
-        content = json.loads(options.table.read_text(encoding="utf-8"))
-        text = rendered(content, options.table.name, options.game, options.order)
-    except (ExtraBuffersError, OSError, LookupError, ValueError) as error:
-        sys.exit(f"error: {error}")
-    if not options.check:
-        options.output.write_text(text, encoding="utf-8")
-        return 0
-    found = options.output.read_text(encoding="utf-8") if options.output.exists() else ""
-    if found != text:
-        print(f"{options.output.name} is not what {options.table.name} gives. Run this script without --check.")
-    return int(found != text)
+        return _run(options)
+    except (ExtraBuffersError, OSError, OverflowError, ValueError) as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.check and options.measure:
+        raise ValueError("--check compares with a table that exists; leave --measure out")
+    measured = _table_text(measure(options.game, options.frames)) if options.measure else None
+    source = options.table.read_text(encoding="utf-8") if measured is None else measured
+    try:
+        text = rendered(json.loads(source), options.table.name, options.game, options.order)
+    except ValueError as error:
+        raise ValueError(f"{options.table}: {error}") from error
+    if options.check:
+        found = options.output.read_text(encoding="utf-8") if options.output.exists() else ""
+        if found != text:
+            print(f"{options.output.name} is not what {options.table.name} gives. Run this script without --check.")
+        return int(found != text)
+    # Only now: a table that does not serve shall replace nothing.
+    if measured is not None:
+        options.table.write_text(measured, encoding="utf-8")
+    options.output.write_text(text, encoding="utf-8")
+    return 0
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -83,21 +94,49 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def figures_of(content: dict[str, Any], game: str, order: str) -> Figures:
+def figures_of(content: Any, game: str, order: str) -> Figures:
     """Payload size divided by raw size, by codec and level. Codecs without levels have level 0."""
-    tables = [one for one in content["tables"] if (one["game"], one["order"]) == (game, order)]
+    known = _tables(content)
+    tables = [one for one in known if (one["game"], one["order"]) == (game, order)]
     if len(tables) != 1:
-        found = ", ".join(f"{one['game']} {one['order']}" for one in content["tables"]) or "none"
+        found = ", ".join(f"{one['game']} {one['order']}" for one in known) or "none"
         raise ValueError(f"the table must have {game} {order} exactly once; it has: {found}")
     figures: Figures = {}
     for row in tables[0]["figures"]:
-        if "(" in row["codec"]:  # a variant, with its parameters in brackets: not what is estimated
+        name, ratio = _figure(row)
+        if "(" in name:  # a variant, with its parameters in brackets: not what is estimated
             continue
-        spec = CodecSpec.parse(row["codec"], PIECES)
-        level = spec.params.get("level", 0)
-        if spec.name in PIECES and isinstance(level, int):
-            figures.setdefault(spec.name, {})[level] = 1 / row["ratio"]
+        spec = CodecSpec.parse(name, PIECES)
+        if spec.name in PIECES:
+            figures.setdefault(spec.name, {})[_level(spec)] = 1 / ratio
     return figures
+
+
+def _tables(content: Any) -> list[Any]:
+    found = content.get("tables") if isinstance(content, dict) else None
+    keys = {"game", "order", "figures"}
+    if not isinstance(found, list) or not all(isinstance(one, dict) and keys <= one.keys() for one in found):
+        raise ValueError(f"{_FORM}, as «python -m benchmarks.codecs --json» writes it")
+    if not all(isinstance(one["figures"], list) for one in found):
+        raise ValueError(f"{_FORM}; figures that are no list were found")
+    return found
+
+
+def _figure(row: Any) -> tuple[str, float]:
+    name, ratio = (row.get("codec"), row.get("ratio")) if isinstance(row, dict) else (None, None)
+    value = float(ratio) if isinstance(ratio, (int, float)) and not isinstance(ratio, bool) else 0.0
+    if not isinstance(name, str) or not 0 < value < math.inf:
+        raise ValueError(f"a figure must have a codec and a finite ratio above 0; found: {json.dumps(row)[:120]}")
+    return name, value
+
+
+def _level(spec: CodecSpec) -> int:
+    """The level that was measured: the codec's own default if the name has none."""
+    level = spec.params.get("level")
+    if level is None and PIECES[spec.name] != ((0, 0),):
+        levels = registry.load(spec.name).levels
+        level = None if levels is None else levels.default
+    return level if isinstance(level, int) else 0
 
 
 def fitted(figures: Figures) -> dict[str, tuple[Piece, ...]]:
@@ -129,7 +168,11 @@ def _short(value: float) -> float:
 def rendered(content: dict[str, Any], table: str, game: str, order: str) -> str:
     """The text of the module with the constants."""
     fits = fitted(figures_of(content, game, order))
-    count = content.get("settings", {}).get("frames", "some")
+    if not fits:
+        raise ValueError(f"{game} {order} has no figure of these codecs at their levels: {', '.join(PIECES)}")
+    settings = content.get("settings")
+    frames = settings.get("frames") if isinstance(settings, dict) else None
+    count = frames if isinstance(frames, int) else "some"
     lines = [
         '"""How small codecs make frames, by level. Written by scripts/fit_heap_heuristic.py: change that, not this.',
         "",

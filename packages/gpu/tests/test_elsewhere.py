@@ -68,12 +68,37 @@ def test_batches_are_those_of_stable_baselines3(copies, options, room, threads, 
 
 
 @pytest.mark.parametrize("name", codecs.names())
-def test_a_batch_is_brought_in_one_copy(copies, name):
-    ours = GpuReplayBuffer(300, SCREEN, ACTIONS, "cpu", compression_method=name, decode_on="host")
-    fill([ours], 300)
+@pytest.mark.parametrize("room", [{}, {"heap_bytes": 1 << 21}], ids=["growing", "ring"])
+def test_a_batch_is_brought_in_one_copy(copies, name, room):
+    ours = GpuReplayBuffer(300, SCREEN, ACTIONS, "cpu", compression_method=name, decode_on="host", **room)
+    fill([ours], 200)
+    fill([ours], 150, seed=1)  # another episode: what the last one led to stands alone
+    copies.clear()
+    ours.sample(250)
+    assert len(copies) == 1
+
+
+def test_each_key_is_brought_in_one_copy(copies):
+    space = spaces.Dict({"left": SCREEN, "right": SCREEN})
+    codec = {"left": "gzip", "right": "rle"}
+    ours = GpuDictReplayBuffer(100, space, ACTIONS, "cpu", compression_method=codec, decode_on="host")
+    shown = screens(90)
+    for step in range(90):
+        pair = [{"left": shown[step + then], "right": shown[step + then]} for then in (0, 1)]
+        ours.add(*pair, np.zeros(1), np.zeros(1), np.zeros(1), [{}])
     copies.clear()
     ours.sample(64)
-    assert len(copies) <= 3  # observations, next observations, and those that stand alone
+    assert len(copies) == 2
+
+
+@pytest.mark.parametrize("prefer", ["speed", "memory"])
+def test_chunks_are_brought_in_one_copy_for_plain_ones_and_one_for_compressed_ones(copies, prefer):
+    options = {"compression_method": "auto", "layout": "frames", "prefer": prefer, "decode_on": "host"}
+    ours = GpuReplayBuffer(300, SCREEN, ACTIONS, "cpu", **options)
+    fill([ours], 300)
+    copies.clear()
+    ours.sample(200)
+    assert len(copies) <= 2
 
 
 def test_sampled_moved_and_sampled_again(same_batches):

@@ -9,9 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sb3_extra_buffers import codecs
+from sb3_extra_buffers.errors import UnknownPluginError
 from sb3_extra_buffers.gpu_buffers import size_ratios
 from sb3_extra_buffers.gpu_buffers.size_estimation import estimate_save_ratio
 
+#: What no codec makes of anything.
+_NO_RATIOS = (0, -1.5, math.inf, math.nan, None, "4", True)
 _SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "fit_heap_heuristic.py"
 
 
@@ -31,6 +35,14 @@ def table_of(sizes: dict[str, float], game: str = "MsPacman", order: str = "hwc"
 def fits_in(text: str) -> dict:
     """The constants of a module that was written, without importing it."""
     return next(ast.literal_eval(node.value) for node in ast.parse(text).body if isinstance(node, ast.AnnAssign))
+
+
+def assert_one_line(capsys, message: str) -> None:
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("error: ")
+    assert printed.err.count("\n") == 1
+    assert message in printed.err
 
 
 def run(script, *arguments: object) -> int:
@@ -129,25 +141,69 @@ def test_other_codecs_and_variants_are_left_out(script):
         (json.dumps(table_of({"rle": 4.0}, game="Pong")), "exactly once; it has: Pong hwc"),
         (json.dumps(table_of({"rle": 4.0}, order="chw")), "exactly once; it has: MsPacman chw"),
         (json.dumps({"tables": []}), "it has: none"),
-        ("{", "error: "),
+        ("{", "Expecting property name"),
+        ("[]", "a table must look like"),
+        ("7", "a table must look like"),
+        (json.dumps({"tables": 7}), "a table must look like"),
+        (json.dumps({"tables": [7]}), "a table must look like"),
+        (json.dumps({"tables": [{"game": "MsPacman", "order": "hwc"}]}), "a table must look like"),
+        (json.dumps({"tables": [{"game": "MsPacman", "order": "hwc", "figures": 7}]}), "no list"),
+        (json.dumps({"tables": [{"game": "MsPacman", "order": "hwc", "figures": [7]}]}), "found: 7"),
+        (json.dumps(table_of({})), "has no figure of these codecs"),
+        (json.dumps(table_of({"bz2/9": 30.0, "zstd/3(checksum=True)": 19.0})), "has no figure of these codecs"),
+        (json.dumps(table_of({"zstd/0": 3.0})), "has no figure of these codecs at their levels"),
+        *((json.dumps(table_of({"rle": bad})), "a finite ratio above 0") for bad in _NO_RATIOS),
     ],
 )
-def test_a_table_that_does_not_serve_is_refused_and_nothing_is_written(script, tmp_path, content, message):
+@pytest.mark.parametrize("options", [(), ("--check",)], ids=["write", "check"])
+def test_a_table_that_does_not_serve_is_refused_in_a_line_and_nothing_is_written(
+    script, tmp_path, content, message, options, capsys
+):
     table, output = tmp_path / "sizes.json", tmp_path / "ratios.py"
     table.write_text(content, encoding="utf-8")
-    with pytest.raises(SystemExit, match=message):
-        run(script, "--table", table, "--output", output)
+    output.write_text("as it was", encoding="utf-8")
+    assert run(script, "--table", table, "--output", output, *options) == 2
+    assert_one_line(capsys, message)
+    assert output.read_text(encoding="utf-8") == "as it was"
+
+
+def test_a_file_that_cannot_be_read_or_written_is_named(script, table, tmp_path, capsys):
+    assert run(script, "--table", tmp_path / "nowhere.json", "--output", tmp_path / "ratios.py") == 2
+    assert_one_line(capsys, "nowhere.json")
+    assert run(script, "--table", table, "--output", tmp_path / "nowhere" / "ratios.py") == 2
+    assert_one_line(capsys, "nowhere")
+
+
+def test_measuring_and_checking_at_once_is_refused(script, tmp_path, capsys):
+    assert run(script, "--check", "--measure", "--table", tmp_path / "sizes.json") == 2
+    assert_one_line(capsys, "leave --measure out")
+
+
+def test_what_is_measured_and_does_not_serve_replaces_no_table(script, table, tmp_path, monkeypatch, capsys):
+    before, output = table.read_text(encoding="utf-8"), tmp_path / "ratios.py"
+    monkeypatch.setattr(script, "measure", lambda game, frames: table_of({}, game))
+    assert run(script, "--measure", "--table", table, "--output", output) == 2
+    assert_one_line(capsys, "has no figure")
+    assert table.read_text(encoding="utf-8") == before
     assert not output.exists()
 
 
-def test_a_table_that_is_not_there_is_named(script, tmp_path):
-    with pytest.raises(SystemExit, match=r"nowhere\.json"):
-        run(script, "--table", tmp_path / "nowhere.json", "--output", tmp_path / "ratios.py")
+def test_a_name_without_a_level_stands_for_the_default_of_the_codec(script):
+    default = codecs.registry.load("gzip").levels.default
+    assert default != 0
+    assert script.figures_of(table_of({"gzip": 16.0}), "MsPacman", "hwc") == {"gzip": {default: 1 / 16}}
 
 
-def test_measuring_and_checking_at_once_is_refused(script, tmp_path):
-    with pytest.raises(SystemExit, match="leave --measure out"):
-        run(script, "--check", "--measure", "--table", tmp_path / "sizes.json")
+def test_a_name_without_a_level_of_a_codec_that_is_absent_is_refused(script, tmp_path, monkeypatch, capsys):
+    def load(name):
+        raise UnknownPluginError("codec", name, ("gzip",))
+
+    monkeypatch.setattr(codecs.registry, "load", load)
+    table, output = tmp_path / "sizes.json", tmp_path / "ratios.py"
+    table.write_text(json.dumps(table_of({"zstd/3": 20.0, "zstd": 20.0})), encoding="utf-8")
+    assert run(script, "--table", table, "--output", output) == 2
+    assert_one_line(capsys, "zstd")
+    assert not output.exists()
 
 
 def test_what_is_measured_is_written_as_a_table_that_is_read_back(script, tmp_path, monkeypatch):

@@ -57,3 +57,24 @@ def test_batches_of_kernels_are_those_of_stable_baselines3(options, codec, monke
     printed = run_python(SCRIPT.format(options=options))
     assert "damage was noticed" in printed
     assert codec in printed
+
+
+STRIDED = """
+import torch as th
+from sb3_extra_buffers.gpu_buffers import BaseGpuBuffer, RawBuffer, create_observation_store, devices
+
+devices.is_host = lambda device: False  # on the CPU itself, the host encodes
+wide = (th.arange(4000) // 7).to(th.uint8)
+buffer, base = RawBuffer(8000), BaseGpuBuffer("rle", flatten_config={"size": 2000})
+metadata = base.compress(wide[::2], buffer, 0)
+assert th.equal(base.decompress(buffer, metadata, th.uint8, th.uint16, base.flatten_config), wide[::2].clone())
+store = create_observation_store("rle", 2, 1, 2000, th.uint8, "cpu")
+store.write(0, 0, wide[::2])
+assert th.equal(store.read(0, 0), wide[::2].clone())
+print("both are right")
+"""
+
+
+def test_kernels_encode_observations_with_a_stride_as_they_look(monkeypatch):
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    assert "both are right" in run_python(STRIDED)

@@ -54,8 +54,9 @@ def test_any_number_of_environments(n_envs, codec, play, same_batches):
 
 
 @pytest.mark.parametrize("name", ["image", "channel-last"])
-@pytest.mark.parametrize("decode_on", ["host", "device"])
-@pytest.mark.parametrize("prefer", ["speed", "memory"])
+@pytest.mark.parametrize(
+    ("decode_on", "prefer"), [("host", "speed"), ("device", "speed"), ("host", "memory"), ("auto", "memory")]
+)
 def test_frames(name, decode_on, prefer, same_batches):
     space, random = SPACES[name], np.random.default_rng(3)
     options = {"compression_method": "auto", "layout": "frames", "prefer": prefer, "decode_on": decode_on}

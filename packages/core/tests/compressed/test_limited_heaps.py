@@ -158,3 +158,32 @@ def test_a_refused_step_that_has_driven_out_all_others_leaves_nothing_to_sample(
         buffer.sample(4)
     play(buffer, 1, noisy=lambda step: False)
     assert sampled(buffer) == [2]
+
+
+@pytest.mark.parametrize("space", [IMAGE, spaces.Box(0, 255, (150,), np.uint8)], ids=["image", "vector"])
+@pytest.mark.parametrize("steps", [3, 14], ids=["filling", "full"])
+def test_what_leads_to_more_than_the_budget_is_refused_and_keeps_nothing_out(space, steps):
+    """A next observation waits to be compared. One that can never be stored would wait for ever."""
+    capacity = int(np.prod(space.shape)) - 1
+    buffer = CompressedReplayBuffer(
+        8,
+        space,
+        ACTIONS,
+        "cpu",
+        compression_method="rle",
+        layout="cells",
+        heap="ring",
+        heap_kwargs={"capacity": capacity},
+    )
+    number = play(buffer, steps, noisy=lambda step: False)
+    kept = sampled(buffer)
+    pair = observation(space, number, False), observation(space, number + 1, True)
+    for _ in range(2):
+        with pytest.raises(HeapFullError, match="One row must fit as a whole"):
+            buffer.add(*pair, np.zeros((1, 1)), np.array([number]), np.array([False]), [{}])
+        assert sampled(buffer) == kept
+        assert buffer.memory_report().transitions == len(kept)
+    for step in range(5):
+        obs, following = (observation(space, number + value, False) for value in (step, step + 1))
+        buffer.add(obs, following, np.zeros((1, 1)), np.array([number + step]), np.array([False]), [{}])
+    assert sampled(buffer)[-5:] == [*range(number, number + 5)]

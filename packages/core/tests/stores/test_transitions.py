@@ -258,3 +258,19 @@ def test_faces_describe_their_side():
     assert own.holds(np.arange(6)).tolist() == [True] * 4 + [False] * 2
     following.clear()
     assert own.stored_nbytes() + following.stored_nbytes() == 0
+
+
+def test_what_could_never_be_stored_does_not_wait():
+    heap, bound = create("ring", 8, capacity=99), bind("rle", CellSpec(np.uint8, 100))
+    transitions = TransitionStore(CellStore(bound, heap, 0, 4), CellStore(bound, heap, 4, 4), 1)
+    obs, following = ObservationFace(transitions), NextFace(transitions)
+    for cell in range(2):
+        obs.write(np.array([cell]), flat([cell], 100))
+        following.write(np.array([cell]), flat([cell + 1], 100))
+    obs.write(np.array([2]), flat([2], 100))
+    with pytest.raises(HeapFullError, match="One row must fit as a whole"):
+        following.write(np.array([2]), np.arange(100, dtype=np.uint8)[np.newaxis])
+    assert following.stored_nbytes() == 0
+    following.write(np.array([2]), flat([3], 100))
+    obs.write(np.array([3]), flat([9], 100))
+    assert np.array_equal(read(following, np.arange(3)), flat([1, 2, 3], 100))

@@ -19,6 +19,7 @@ from sb3_extra_buffers.gpu_buffers import (
     SharedRawHeap,
     SlotMetadata,
     create_observation_store,
+    devices,
 )
 
 NAMES = [*codecs.names(), "gzip/1"]
@@ -74,6 +75,76 @@ def test_noise_fits_into_the_estimated_heap():
         store.write(number // 2, number % 2, value)
     store.compact()
     assert all(th.equal(store.read(number // 2, number % 2), value) for number, value in enumerate(noise))
+
+
+def payloads_of(random, length):
+    """Noise, which does not compress, and a few runs, which do: payloads that grow and shrink."""
+    while True:
+        yield th.from_numpy(random.integers(256, size=length, dtype=np.uint8))
+        yield th.from_numpy(np.sort(random.integers(0, 90, length).astype(np.uint8)))
+
+
+@pytest.mark.parametrize("name", ["rle", "gzip"])
+def test_what_is_rewritten_in_any_order_drives_nothing_out_of_a_heap_that_is_large_enough(name):
+    # Room for the largest payloads of all cells, and not for one more: 1000 bytes at a multiple of 16.
+    heap = SharedRawHeap(8, 8 * 1008, "cpu")
+    store = create_observation_store(name, 4, 2, 1000, th.uint8, "cpu", shared_heap=heap)
+    random = np.random.default_rng(0)
+    values, written = payloads_of(random, 1000), {}
+    for number in [*range(8), *random.integers(0, 8, 60).tolist(), *[7] * 9]:
+        written[number] = next(values)
+        store.write(number // 2, number % 2, written[number])
+        assert all(th.equal(store.read(cell // 2, cell % 2), value) for cell, value in written.items())
+    assert heap.evicted.cells == 0
+
+
+def test_laps_with_payloads_that_grow_lose_nothing():
+    store = create_observation_store("rle", 4, 1, 28224, th.uint8, "cpu")
+    random = np.random.default_rng(0)
+    values, written = payloads_of(random, 28224), {}
+    for step in range(15):
+        number = step % 4
+        noise, runs = next(values), next(values)
+        written[number] = runs if step % 5 == 0 else noise
+        store.write(number, 0, written[number])
+        assert all(th.equal(store.read(cell, 0), value) for cell, value in written.items())
+    assert store.shared_heap.evicted.cells == 0
+
+
+def test_a_heap_that_refuses_keeps_what_it_has():
+    heap = SharedRawHeap(4, 2 * 1008, "cpu", on_full="raise")
+    store = create_observation_store("rle", 4, 1, 1000, th.uint8, "cpu", shared_heap=heap)
+    values = [next(payloads_of(np.random.default_rng(seed), 1000)) for seed in range(3)]
+    for number in range(2):
+        store.write(number, 0, values[number])
+    with pytest.raises(HeapFullError, match="larger heap_bytes"):
+        store.write(2, 0, values[2])
+    assert all(th.equal(store.read(number, 0), values[number]) for number in range(2))
+    store.write(1, 0, values[2])  # what it replaces makes room for it
+    assert th.equal(store.read(1, 0), values[2])
+
+
+@pytest.mark.parametrize("is_host", [True, False], ids=["host", "torch"])
+@pytest.mark.parametrize("name", ["none", "rle", "gzip"])
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_observations_with_a_stride_are_stored_as_they_look(name, is_host, dtype, monkeypatch):
+    monkeypatch.setattr(devices, "is_host", lambda device: is_host)
+    wide = th.arange(100).to(getattr(th, dtype))
+    store = create_observation_store(name, 2, 1, 50, wide.dtype, "cpu")
+    store.write(0, 0, wide[::2])
+    assert th.equal(store.read(0, 0), wide[::2].clone())
+
+
+@pytest.mark.parametrize("name", ["none", "rle"])
+@pytest.mark.parametrize(("steps", "envs"), [(4, 1), (1, 3), (4, 3)])
+def test_what_is_done_to_all_observations_stays_outside(name, steps, envs):
+    store = create_observation_store(name, steps, envs, 50, th.uint8, "cpu")
+    shown = observations(steps * envs, "uint8")
+    for number, value in enumerate(shown):
+        store.write(number // envs, number % envs, value)
+    store.flatten().zero_()
+    assert all(th.equal(store.read(number // envs, number % envs), value) for number, value in enumerate(shown))
+    assert th.equal(store.flatten()[-1], shown[-1])
 
 
 def test_callables_of_your_own():

@@ -21,11 +21,12 @@ from stable_baselines3.common.buffers import BaseBuffer
 
 from sb3_extra_buffers.arrays import CompressedArray
 from sb3_extra_buffers.compressed import checkpoint
+from sb3_extra_buffers.compressed.arranging import PerStep
 from sb3_extra_buffers.compressed.options import StorageOptions
 from sb3_extra_buffers.compressed.own_state import check_claims, own_state, restore_own
 from sb3_extra_buffers.compressed.report import KeyReport, MemoryReport
 from sb3_extra_buffers.compressed.spaces import NO_KEY
-from sb3_extra_buffers.compressed.storage import ObservationStorage, PerStep
+from sb3_extra_buffers.compressed.storage import ObservationStorage
 from sb3_extra_buffers.compressed.turns import in_turn
 from sb3_extra_buffers.errors import BufferStateError, ObservationError
 from sb3_extra_buffers.files import State

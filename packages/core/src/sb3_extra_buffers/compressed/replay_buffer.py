@@ -12,12 +12,13 @@ from stable_baselines3.common.buffers import DictReplayBuffer
 from stable_baselines3.common.preprocessing import get_obs_shape
 from stable_baselines3.common.vec_env import VecNormalize
 
+from sb3_extra_buffers.compressed.arranging import PerStep
 from sb3_extra_buffers.compressed.base import refuse_unknown
 from sb3_extra_buffers.compressed.options import StorageOptions
 from sb3_extra_buffers.compressed.prefetch import check_prefetch
+from sb3_extra_buffers.compressed.refused import places_of
 from sb3_extra_buffers.compressed.sampling import SampledTransitions
 from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind, hollow
-from sb3_extra_buffers.compressed.storage import PerStep
 from sb3_extra_buffers.compressed.turns import in_turn
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
 
@@ -150,12 +151,22 @@ class CompressedReplayBuffer(SampledTransitions):
         action = self._row("action", action, self.action_dim)
         reward, done = self._row("reward", reward), self._row("done", done)
         timeouts = self._timeouts_of(infos) if self.handle_timeout_termination else None
+        is_plain = self._adds_plainly and not self.optimize_memory_usage
+        if is_plain:
+            self._storage.refuse_too_large(next_obs)
+        position, was_full, was_torn = self.pos, self.full, self._is_torn
+        before = places_of(self._storage, position) if was_full else None
         # Only a heap can fail from here on, in the middle of a row: what that row held before must not be sampled.
-        position, was_full, self._is_torn = self.pos, self.full, self.full
-        if self._adds_plainly and not self.optimize_memory_usage:
-            self._add(obs, next_obs, action, reward, done, timeouts)
-        else:
-            super().add(obs, next_obs, action, reward, done, infos)
+        self._is_torn = was_full
+        try:
+            if is_plain:
+                self._add(obs, next_obs, action, reward, done, timeouts)
+            else:
+                super().add(obs, next_obs, action, reward, done, infos)
+        except HeapFullError:
+            if before is not None and before == places_of(self._storage, position):
+                self._is_torn = was_torn
+            raise
         if self._storage.has_evicted(position):
             self.pos, self.full = position, was_full
             self._refuse_row()
@@ -206,7 +217,7 @@ class CompressedReplayBuffer(SampledTransitions):
     def reset(self) -> None:
         """Forget all transitions. Their memory is used again."""
         super().reset()
-        self._ahead = None
+        self._ahead, self._is_torn = None, False
         self._storage.clear()
 
     @in_turn

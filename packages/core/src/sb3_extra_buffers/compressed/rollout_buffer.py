@@ -10,12 +10,12 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
 
+from sb3_extra_buffers.compressed.arranging import PerStep
 from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, refuse_unknown
 from sb3_extra_buffers.compressed.options import StorageOptions
 from sb3_extra_buffers.compressed.prefetch import Worker, check_prefetch
 from sb3_extra_buffers.compressed.read_ahead import ReadAhead, read, ready
 from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind
-from sb3_extra_buffers.compressed.storage import PerStep
 from sb3_extra_buffers.compressed.turns import in_turn
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
 from sb3_extra_buffers.files import State

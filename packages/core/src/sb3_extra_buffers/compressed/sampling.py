@@ -120,16 +120,21 @@ class SampledTransitions(BaseCompressedBuffer, ReplayBuffer):
 
     def _are_all_whole(self) -> bool:
         """Whether every row can be sampled."""
-        return self._kept_rows() == self.size() and not self._is_torn
+        return self._kept_rows() == self.size()
 
     def _whole_rows(self) -> int:
         """How many rows, counted back from the newest, can be sampled."""
         kept = self._kept_rows()
-        if self.full and (self._is_torn or self.optimize_memory_usage):
-            return min(kept, self.buffer_size - 1)  # the oldest row is torn, or holds what the newest leads to
+        if self.full and self.optimize_memory_usage:
+            return min(kept, self.buffer_size - 1)  # the oldest row holds what the newest leads to
         return kept
 
     def _kept_rows(self) -> int:
+        """How many rows, counted back from the newest, are there and whole."""
+        kept = self._held_rows()
+        return min(kept, self.buffer_size - 1) if self._is_torn and self.full else kept
+
+    def _held_rows(self) -> int:
         """How many rows, counted back from the newest, a heap of limited capacity has not dropped."""
         size, evicted = self.size(), self._storage.evicted_cells
         if not evicted:

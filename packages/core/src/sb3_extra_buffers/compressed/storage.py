@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from enum import Enum
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -14,10 +14,10 @@ from sb3_extra_buffers.arrays import CompressedArray
 from sb3_extra_buffers.arrays.casting import as_rows
 from sb3_extra_buffers.arrays.numbers import CellNumbers
 from sb3_extra_buffers.arrays.planes import read_both
-from sb3_extra_buffers.codecs import CellSpec
+from sb3_extra_buffers.codecs import CellSpec, bind
+from sb3_extra_buffers.compressed.arranging import PerStep, arranged, settled
 from sb3_extra_buffers.compressed.options import FRAMES, StorageOptions
 from sb3_extra_buffers.compressed.prefetch import BATCHES_AT_ONCE, Worker
-from sb3_extra_buffers.compressed.settled import Settled
 from sb3_extra_buffers.compressed.spaces import NO_KEY, parts_of, shape_of
 from sb3_extra_buffers.compressed.turns import Turns
 from sb3_extra_buffers.errors import HeapStateError, ParameterError
@@ -27,29 +27,14 @@ from sb3_extra_buffers.stores import (
     Demand,
     FrameDemand,
     Frames,
-    NextFace,
-    ObservationFace,
     Plane,
-    RewrittenStore,
+    Preference,
     Store,
-    TransitionStore,
     UndecidedFrames,
     build_stores,
     preference,
 )
-from sb3_extra_buffers.stores.judging import MIN_NBYTES
 from sb3_extra_buffers.views import BLOCKS, BatchMemory
-
-
-class PerStep(Enum):
-    """What a buffer stores per step."""
-
-    #: One observation.
-    SINGLE = "single"
-    #: One observation, written twice: ``optimize_memory_usage`` of Stable-Baselines3.
-    REWRITTEN = "rewritten"
-    #: An observation and the next one, which are shared where they are the same.
-    TRANSITIONS = "transitions"
 
 
 class ObservationStorage:
@@ -64,6 +49,8 @@ class ObservationStorage:
     """
 
     _array_type: type[CompressedArray] = CompressedArray
+    #: Makes codecs ready for cells.
+    _bind = staticmethod(bind)
     #: Who reads ahead; ``None`` if nobody does.
     worker: Worker | None = None
 
@@ -95,7 +82,7 @@ class ObservationStorage:
             shape, codec = shape_of(part), options.codec(None if keys is None else key)
             label, planes = f"{owner} {key}".strip(), 2 if per_step is PerStep.TRANSITIONS else 1
             if options.wants_frames(shape, stored[key], codec, rows):
-                wish = preference(owner, options.prefer)
+                wish = self._preference(owner, options.prefer)
                 may_be_cells = codec is None and options.may_be_cells and per_step is not PerStep.REWRITTEN
                 demands[key] = FrameDemand(
                     label, shape, stored[key], rows * n_envs, planes, n_envs, wish, codec, may_be_cells
@@ -106,7 +93,7 @@ class ObservationStorage:
         if options.layout == FRAMES and not any(isinstance(demand, FrameDemand) for demand in demands.values()):
             allowed = "frames are images, and the space has no axis besides one"
             raise ParameterError(owner, "layout", options.layout, allowed, "Leave layout out.")
-        built, self.heap = build_stores(list(demands.values()), options.place)
+        built, self.heap = build_stores(list(demands.values()), replace(options.place, bind=self._bind))
         self.observations: dict[str, CompressedArray] = {}
         self.next_observations: dict[str, CompressedArray] = {}
         stores = dict(zip(demands, built))
@@ -114,7 +101,8 @@ class ObservationStorage:
         if options.prefetch:
             self.worker, batches = Worker(), BATCHES_AT_ONCE
         for key, part in parts.items():
-            own, following = (_settled(store, self.worker) for store in _arrange(stores.get(key), per_step, n_envs))
+            pair = arranged(stores.get(key), per_step, n_envs, self._is_strict)
+            own, following = (settled(store, self.worker) for store in pair)
             shape, dtype = shape_of(part), np.dtype(part.dtype)
             form = self._cells, shape, dtype, stored[key], batches
             self.observations[key] = self._array_type.over(own, *form)
@@ -132,6 +120,10 @@ class ObservationStorage:
         self._pairs = BatchMemory(batches)
         if keys is None and arrays and arrays[0].is_plain and self.next_observations:
             self.plain, self._plain_frames = arrays[0], self._frames[0]
+
+    def _preference(self, owner: str, prefer: str) -> Preference:
+        """How frames are stored."""
+        return preference(owner, prefer)
 
     def known_rows(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         """The same rows, counted from the first; an ``IndexError`` if there is no such row."""
@@ -156,6 +148,16 @@ class ObservationStorage:
         frames.read_both(cells, first, second)
         return [pair[0], pair[1]]
 
+    def refuse_too_large(self, next_obs: NDArray[Any]) -> None:
+        """Refuse what a heap of limited capacity could never take, while nothing has changed; without keys only.
+
+        :param next_obs: as for ``write_step``
+        """
+        following = self.next_observations[NO_KEY]
+        check = getattr(following.store, "refuse_too_large", None)
+        if check is not None and following.is_plain:
+            check(as_rows(next_obs, len(next_obs)))
+
     def write_step(self, row: int, obs: NDArray[Any], next_obs: NDArray[Any]) -> None:
         """Store a step of all environments, for a space without keys.
 
@@ -173,6 +175,11 @@ class ObservationStorage:
             self.next_observations[NO_KEY][row] = next_obs
 
     @property
+    def _is_strict(self) -> bool:
+        """Whether a full heap refuses a step."""
+        return bool(getattr(self.heap, "refuses_when_full", False))
+
+    @property
     def evicted_cells(self) -> int:
         """How many cells the heap has dropped to stay within its capacity, or could not take."""
         if self.heap is None:
@@ -185,8 +192,7 @@ class ObservationStorage:
     @property
     def overhead(self) -> int:
         """Bytes of memory besides payloads: indices and staging areas."""
-        own = sum(array.store.overhead for array in self._arrays() if array.store is not None)
-        return own + self._index_nbytes()
+        return sum(store.overhead for store in self.stores()) + self._index_nbytes()
 
     @property
     def nbytes_for_batches(self) -> int:
@@ -200,8 +206,7 @@ class ObservationStorage:
 
     def holds(self, row: int) -> bool:
         """Whether every observation of a row that was written can still be read."""
-        stores = [array.store for array in self._arrays() if array.store is not None]
-        return all(bool(store.holds(self._cells[row]).all()) for store in stores)
+        return all(bool(store.holds(self._cells[row]).all()) for store in self.stores())
 
     def lost_rows(self) -> NDArray[np.bool_]:
         """For each row, whether frames of it were dropped. Unlike cells, they need not be those of the oldest rows."""
@@ -212,11 +217,19 @@ class ObservationStorage:
                 lost |= mask.reshape(-1, *self._cells.shape).any(axis=(0, 2))
         return lost
 
+    def stores(self) -> list[Store]:
+        """What the arrays stand on."""
+        return [array.store for array in self._arrays() if array.store is not None]
+
+    def cells_of(self, row: int) -> NDArray[np.int64]:
+        """The numbers of the transitions of a row."""
+        found: NDArray[np.int64] = self._cells[row]
+        return found
+
     def clear(self) -> None:
         """Forget all observations."""
-        for array in self._arrays():
-            if array.store is not None:
-                array.store.clear()
+        for store in self.stores():
+            store.clear()
 
     def state(self) -> State:
         """What another storage of the same arguments needs in order to become this one."""
@@ -259,30 +272,3 @@ class ObservationStorage:
             return 0
         # The size of a heap is that of the memory it holds, of which the room for payloads is a part if it is memory.
         return self.heap.nbytes - (self.heap.capacity if getattr(self.heap, "payloads_in_memory", True) else 0)
-
-
-def _arrange(stores: list[Store] | None, per_step: PerStep, n_envs: int) -> tuple[Store | None, Store | None]:
-    """The store of the observations and that of the next observations. An observation without elements has none."""
-    if stores is None:
-        return None, None
-    if per_step is PerStep.SINGLE:
-        return stores[0], None
-    if per_step is PerStep.REWRITTEN:
-        return stores[0] if isinstance(stores[0], Plane) else RewrittenStore(stores[0]), None
-    own, others = stores
-    if isinstance(own, Plane):
-        return own, others  # frames are shared anyway
-    if own.row_nbytes < MIN_NBYTES:
-        return own, others  # comparing costs more than it saves
-    transitions = TransitionStore(own, others, n_envs)
-    return ObservationFace(transitions), NextFace(transitions)
-
-
-def _settled(store: Store | None, worker: Worker | None) -> Store | None:
-    """A store that is used only while the worker is idle."""
-    if store is None or worker is None:
-        return store
-    if not isinstance(store, Plane):
-        return cast("Store", Settled(store, worker))
-    store.frames = cast("Frames", Settled(store.frames, worker))  # a plane shall be known as one
-    return store

@@ -32,6 +32,8 @@ class RingHeap(TableHeap):
     """
 
     label = "ring"
+    #: What to do if a row is larger than the ring.
+    _row_hint = "One row must fit as a whole: give the heap a larger capacity."
 
     def __init__(self, cells: int, capacity: int) -> None:
         super().__init__(cells)
@@ -80,6 +82,15 @@ class RingHeap(TableHeap):
             found[old] = self._saved.addresses(starts[old])
         return found
 
+    def refuse_too_large(self, lengths: list[int]) -> None:
+        """Refuse a row that would not fit even if it were alone.
+
+        :param lengths: sizes of its payloads
+        """
+        total = sum(lengths)
+        if total > self._capacity:
+            raise HeapFullError(self.label, total, self._capacity, self._row_hint)
+
     def clear(self) -> None:
         super().clear()
         self._tail = 0
@@ -122,9 +133,7 @@ class RingHeap(TableHeap):
 
     def _plan(self, lengths: list[int], total: int) -> tuple[list[int], int]:
         """Virtual positions of a row, and how many of its bytes lie before the end of the ring."""
-        if total > self._capacity:
-            hint = "One row must fit as a whole: give the heap a larger capacity."
-            raise HeapFullError(self.label, total, self._capacity, hint)
+        RingHeap.refuse_too_large(self, [total])
         bounds = list(accumulate(lengths, initial=self._tail))
         end = self._tail - self._tail % self._capacity + self._capacity
         if bounds[-1] <= end:

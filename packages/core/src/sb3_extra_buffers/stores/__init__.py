@@ -8,7 +8,7 @@ from sb3_extra_buffers.stores.framing import MIN_FRAMES_NBYTES, MIN_FRAMES_ROWS,
 from sb3_extra_buffers.stores.lazy import LazyStore
 from sb3_extra_buffers.stores.origins import LocatedStore, Origins
 from sb3_extra_buffers.stores.planes import Frames, Plane
-from sb3_extra_buffers.stores.preferences import PREFERENCES, SPEED, preference
+from sb3_extra_buffers.stores.preferences import PREFERENCES, SPEED, Preference, preference
 from sb3_extra_buffers.stores.protocol import Store
 from sb3_extra_buffers.stores.raw import RawStore
 from sb3_extra_buffers.stores.request import AUTO, parse_request
@@ -34,6 +34,7 @@ __all__ = [
     "Origins",
     "Place",
     "Plane",
+    "Preference",
     "RawStore",
     "RewrittenStore",
     "Store",

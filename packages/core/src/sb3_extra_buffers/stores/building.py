@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sb3_extra_buffers import heaps
-from sb3_extra_buffers.codecs import CellSpec, CodecSpec, bind
+from sb3_extra_buffers.codecs import CellSpec, Codec, CodecLike, CodecSpec, bind
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.files.state import State
 from sb3_extra_buffers.heaps import Heap
@@ -45,11 +45,13 @@ class Place:
     :param heap: the name of a heap
     :param parameters: what the heap takes, such as ``capacity`` in bytes, shared by all stores
     :param threads: how many threads decode a batch; ``None`` uses as many as pay
+    :param bind: makes a codec that was asked for ready for cells
     """
 
     heap: str = _MEMORY
     parameters: Mapping[str, Any] = field(default_factory=dict)
     threads: int | None = None
+    bind: Callable[[CodecLike, CellSpec], Codec] = bind
 
     @property
     def grows(self) -> bool:
@@ -146,7 +148,7 @@ class _Builder:
         if demand.codec is None:
             self._choice = choose_by_space(demand.cell)
         else:
-            self._choice = Choice(bind(demand.codec, demand.cell), "")
+            self._choice = Choice(place.bind(demand.codec, demand.cell), "")
 
     @property
     def raw(self) -> bool:
@@ -198,7 +200,7 @@ class _Builder:
     def choose_again(self, choice: State) -> Choice:
         """Choose what was chosen before, also if something else is installed by now."""
         codec = choice.fact("codec", (dict, type(None)))
-        bound = None if codec is None else bind(CodecSpec.from_json(codec), self.demand.cell)
+        bound = None if codec is None else self._place.bind(CodecSpec.from_json(codec), self.demand.cell)
         self._choice = Choice(bound, choice.fact("reason", str))
         return self._choice
 

@@ -10,10 +10,12 @@ from sb3_extra_buffers.errors import HeapStateError
 from sb3_extra_buffers.files.state import State
 from sb3_extra_buffers.heaps import Heap, within_reach
 from sb3_extra_buffers.stores.origins import Origins
-from sb3_extra_buffers.views import Bytes, Indices
+from sb3_extra_buffers.views import Bytes, Indices, view_bytes
 
 #: Long writes are cut into rows of about this many raw bytes, so that the worst case of a row stays small.
 _MAX_ROW_NBYTES = 1 << 22
+#: What a heap may leave unused behind a payload.
+_MAX_ALIGNMENT = 64
 
 
 class CellStore:
@@ -82,6 +84,23 @@ class CellStore:
     def _write_row(self, cells: Indices, rows: Bytes) -> None:
         room = self._heap.reserve(cells, len(cells) * self._codec.max_encoded_nbytes)
         self._heap.commit(encode_batch(self._codec, rows, room))
+
+    def refuse_too_large(self, rows: Bytes) -> None:
+        """Refuse rows that a heap of limited capacity could never take, before they are written.
+
+        :param rows: as for ``write``
+        """
+        check, codec = getattr(self._heap, "refuse_too_large", None), self._codec
+        # Most heaps are larger than any row: only where one might not fit, it is worth encoding it to see.
+        if check is None or len(rows) * (codec.max_encoded_nbytes + _MAX_ALIGNMENT) <= self._heap.capacity:
+            return
+        for start in range(0, len(rows), self._cells_at_once):
+            check(
+                [
+                    len(view_bytes(codec.spec.name, "payload", codec.encode(row)))
+                    for row in rows[start : start + self._cells_at_once]
+                ]
+            )
 
     def stored_nbytes(self) -> int:
         _, lengths = self._heap.locate(np.arange(self._first, self._first + self.cells))

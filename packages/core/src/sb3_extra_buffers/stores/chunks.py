@@ -71,6 +71,11 @@ class ChunkStore:
         self._forget_addresses()
 
     @property
+    def slots(self) -> int:
+        """How many chunks there can be."""
+        return len(self._padded)
+
+    @property
     def evicted(self) -> int:
         """How many payloads the heap has dropped to make room."""
         return self._heap.evicted.cells
@@ -208,15 +213,17 @@ class ChunkStore:
 
     def _decompressed(self, slots: Indices, starts: Indices, lengths: Indices) -> list[tuple[Indices, Bytes]]:
         """For each size that compressed chunks were padded to: which of the slots, and a row for each."""
-        found = []
-        exponents = self._padded[slots]
-        for exponent in sorted(set(exponents[exponents > 0].tolist())):
-            indices = np.flatnonzero(exponents == exponent)
-            rows = np.empty((len(indices), 1 << exponent), np.uint8)
+        compressed = np.flatnonzero(self._padded[slots])
+        if not len(compressed):
+            return []
+        found, exponents, lengths = [], self._padded[slots[compressed]], lengths[compressed]
+        source, places = within_reach(self._heap, starts[compressed], lengths)  # all sizes in one go
+        for exponent in sorted(set(exponents.tolist())):
+            part = np.flatnonzero(exponents == exponent)
+            rows = np.empty((len(part), 1 << exponent), np.uint8)
             codec = self._bound(exponent, self._codec or self._fallback)
-            source, places = within_reach(self._heap, starts[indices], lengths[indices])
-            decode_batch(codec, source, places, lengths[indices], rows, threads=self._threads)
-            found.append((indices, rows))
+            decode_batch(codec, source, places[part], lengths[part], rows, threads=self._threads)
+            found.append((compressed[part], rows))
         return found
 
     def _bound(self, exponent: int, spec: CodecSpec | None) -> Codec:

@@ -73,6 +73,10 @@ class NextFace(ObservationFace):
     def write(self, cells: Indices, rows: Bytes, /) -> None:
         self._transitions.write_next(cells, rows)
 
+    def refuse_too_large(self, rows: Bytes) -> None:
+        """Refuse rows that could never be written. What transitions start from is written at once, and refused then."""
+        self._transitions.apart.refuse_too_large(rows)
+
     def stored_nbytes(self) -> int:
         return self._transitions.stored_nbytes_of_next()
 

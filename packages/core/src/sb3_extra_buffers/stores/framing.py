@@ -16,7 +16,7 @@ from sb3_extra_buffers.heaps import Heap
 from sb3_extra_buffers.stores.chunks import ChunkStore
 from sb3_extra_buffers.stores.frame_store import FrameStore, slots_for
 from sb3_extra_buffers.stores.planes import Frames
-from sb3_extra_buffers.stores.preferences import QUICK, Preference, first_installed
+from sb3_extra_buffers.stores.preferences import Preference, first_installed
 from sb3_extra_buffers.stores.undecided import CellsInstead, UndecidedFrames
 
 logger = logging.getLogger("sb3_extra_buffers")
@@ -135,7 +135,8 @@ class FrameDemand:
     @property
     def _fallback(self) -> CodecSpec | None:
         """What chunks go through that patches do not make small."""
-        return first_installed(QUICK) if self.codec is None else None
+        may_fall_back = self.codec is None and self.preference.fallback
+        return first_installed(self.preference.fallback) if may_fall_back else None
 
     @property
     def _packing(self) -> str:

@@ -29,10 +29,12 @@ class Preference:
 
     :param chunk: how many frames are stored, and read, together
     :param codecs: what to compress every chunk with; empty for those only that patches do not make small
+    :param fallback: what to compress these with; empty leaves them as they are
     """
 
     chunk: int
     codecs: tuple[CodecSpec, ...] = ()
+    fallback: tuple[CodecSpec, ...] = QUICK
 
     @property
     def codec(self) -> CodecSpec | None:

@@ -61,6 +61,8 @@ class TransitionStore:
 
     def write_next(self, cells: Indices, rows: Bytes) -> None:
         """Let next observations wait for the observations that follow them."""
+        # What could never get a payload of its own would wait for ever, and everything that comes behind it.
+        self.apart.refuse_too_large(rows)
         self._flush()
         self._shared[cells] = False
         self.apart.free(cells)

@@ -12,18 +12,21 @@ import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_extra_buffers import codecs
+from sb3_extra_buffers.compressed.arranging import PerStep
 from sb3_extra_buffers.compressed.base import BaseCompressedBuffer
-from sb3_extra_buffers.compressed.storage import PerStep
-from sb3_extra_buffers.errors import DeviceError, ParameterError, PluginError
+from sb3_extra_buffers.compressed.turns import in_turn
+from sb3_extra_buffers.errors import DeviceError, ParameterError
 from sb3_extra_buffers.gpu_buffers import devices
 from sb3_extra_buffers.gpu_buffers.arrays import as_array
 from sb3_extra_buffers.gpu_buffers.callables import compressor, decompressor
+from sb3_extra_buffers.gpu_buffers.codecs import AUTO, DEVICE
 from sb3_extra_buffers.gpu_buffers.devices import CPU, as_device
 from sb3_extra_buffers.gpu_buffers.memory import DevicePayloads
 from sb3_extra_buffers.gpu_buffers.memory.ring import EVICT, RAISE
 from sb3_extra_buffers.gpu_buffers.storage import DeviceStorage
 from sb3_extra_buffers.gpu_buffers.utils import torch_dtype_to_numpy
+
+_AS_PAYS = "It was saved with decode_on='device', and goes on with decode_on='auto'."
 
 
 class BaseGpuBuffer:
@@ -68,6 +71,7 @@ class DeviceObservations(BaseGpuBuffer, BaseCompressedBuffer):
         """Where their payloads are."""
         return self._storage.device_heap
 
+    @in_turn
     def to(self, device: th.device | str) -> Any:
         """
         Move all observations to another device, and let samples be there.
@@ -102,6 +106,7 @@ class DeviceObservations(BaseGpuBuffer, BaseCompressedBuffer):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
+        state["_asked_device"] = self.buffer_device
         ahead = copy.copy(state.get("_ahead"))
         if ahead is not None and ahead.observations is not None:
             # Tensors on a device could not be loaded where there is none; to_torch brings them back.
@@ -112,6 +117,13 @@ class DeviceObservations(BaseGpuBuffer, BaseCompressedBuffer):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
+        try:
+            as_device(self._asked_device)
+        except DeviceError as error:
+            # The heap has said that it is on the CPU by now, where the device's codecs may have no path.
+            if self._storage.decode_as_pays():
+                self._decode_on = AUTO
+                warnings.warn(f"{error} {_AS_PAYS}", stacklevel=2)
         try:
             as_device(self.device)
         except DeviceError as error:
@@ -137,8 +149,12 @@ class DeviceObservations(BaseGpuBuffer, BaseCompressedBuffer):
         except DeviceError as error:
             if "buffer_device" not in found:
                 # What was saved on a machine with a device shall be readable on one without.
-                warnings.warn(f"{error} What was stored there is kept on the CPU.", stacklevel=5)
+                lost = arguments.get("decode_on") == DEVICE and "decode_on" not in found
+                told = f"{error} What was stored there is kept on the CPU."
+                warnings.warn(f"{told} {_AS_PAYS}" if lost else told, stacklevel=5)
                 found["buffer_device"] = CPU
+                if lost:
+                    found["decode_on"] = AUTO
         return found
 
     def _new_storage(self, space: spaces.Space[Any], rows: int, n_envs: int, per_step: PerStep) -> DeviceStorage:
@@ -193,21 +209,6 @@ def host_dtypes(dtypes: Any) -> Any:
     if isinstance(dtypes, Mapping):
         return {key: host_dtypes(part) for key, part in dtypes.items()}
     return torch_dtype_to_numpy(dtypes) if isinstance(dtypes, th.dtype) else dtypes
-
-
-def host_method(method: Any) -> Any:
-    """What encodes on the host: ``rle`` compiled, where numba is installed. The payloads are the same."""
-    if isinstance(method, Mapping):
-        return {key: host_method(part) for key, part in method.items()}
-    return "rle-jit" if method == "rle" and _works("rle-jit") else method
-
-
-def _works(codec: str) -> bool:
-    try:
-        codecs.registry.load(codec)
-    except PluginError:
-        return False
-    return True
 
 
 def layout_of(layout: str | None, method: Any) -> str:

@@ -69,7 +69,8 @@ class _Compressor:
     spec: CodecSpec
 
     def __call__(self, arr: th.Tensor, buffer: RawBuffer, byte_start: int = 0, **_: Any) -> SlotMetadata:
-        values = arr.detach().reshape(-1)
+        # A flat view may still have a stride, and kernels take addresses: they would read what lies between.
+        values = arr.detach().reshape(-1).contiguous()
         codec = _bound(self.spec, values.dtype, values.numel())
         on_device = decoder_for(codec, values.device)
         if on_device is None:

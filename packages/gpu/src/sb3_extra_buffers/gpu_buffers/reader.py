@@ -9,7 +9,7 @@ import numpy as np
 import torch as th
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.codecs import Codec
+from sb3_extra_buffers.codecs import Codec, decode_batch
 from sb3_extra_buffers.gpu_buffers import devices
 from sb3_extra_buffers.gpu_buffers.codecs import DeviceCodec, decoder_for
 from sb3_extra_buffers.gpu_buffers.codecs.creation import AUTO, HOST
@@ -30,12 +30,17 @@ class DeviceReader:
     :param heap: where payloads are; ``None`` if there are none
     :param device: where tensors shall be
     :param decode_on: ``"auto"``, ``"device"`` or ``"host"``
+    :param threads: how many threads of the host decode a batch; ``None`` uses as many as pay
     """
 
-    def __init__(self, heap: DevicePayloads | None, device: th.device, decode_on: str) -> None:
+    def __init__(
+        self, heap: DevicePayloads | None, device: th.device, decode_on: str, threads: int | None = None
+    ) -> None:
         self._heap = heap
         self._device = device
-        self._decode_on = decode_on
+        #: Where payloads are decoded.
+        self.decode_on = decode_on
+        self._threads = threads
         self._batches = BatchMemory()
         self._decoders: dict[Any, DeviceCodec | None] = {}
         self._frames: DeviceFrames | None = None
@@ -66,15 +71,19 @@ class DeviceReader:
         frames = self._frames_on_device(wanted)
         if frames is not None:
             return frames
-        located = self._located(wanted)
-        if located is not None:
-            origins, decoder = located
-            return self._read_on_device(origins, decoder, wanted[0][0].row_nbytes, as_float)
-        return self._read_by_host(wanted)
+        origins = self._located(wanted)
+        if origins is None or origins.codec is None:
+            return self._read_from_stores(wanted)
+        decoder, row_nbytes = self.decoder(origins.codec), wanted[0][0].row_nbytes
+        if decoder is not None:
+            return self._read_on_device(origins, decoder, row_nbytes, as_float)
+        if devices.is_host(self.device):
+            return self._read_from_stores(wanted)  # payloads are read where they are
+        return self._read_by_host(origins, row_nbytes)
 
     def _frames_on_device(self, wanted: Sequence[Wanted]) -> th.Tensor | None:
         """Observations that are stacks of frames, if the device can put them together."""
-        stays_on_host = self._decode_on == HOST or (self._decode_on == AUTO and devices.is_host(self.device))
+        stays_on_host = self.decode_on == HOST or (self.decode_on == AUTO and devices.is_host(self.device))
         if self._heap is None or stays_on_host:
             return None
         references, stores = [], []
@@ -87,29 +96,22 @@ class DeviceReader:
             self._frames = DeviceFrames(self._heap)
         return self._frames.read(stores[0], np.concatenate(references))
 
-    def _located(self, wanted: Sequence[Wanted]) -> tuple[Origins, DeviceCodec] | None:
-        """Where payloads are and who decodes them there, if somebody does."""
+    def _located(self, wanted: Sequence[Wanted]) -> Origins | None:
+        """Where all payloads are, if the stores can tell."""
         # Not by isinstance(): from Python 3.12 on, that does not see what a Settled store passes on.
         if self._heap is None or not all(hasattr(store, "origins") for store, _ in wanted):
             return None
-        origins = joined([cast("LocatedStore", store).origins(cells) for store, cells in wanted])
-        decoder = None if origins.codec is None else self.decoder(origins.codec)
-        return None if decoder is None else (origins, decoder)
+        return joined([cast("LocatedStore", store).origins(cells) for store, cells in wanted])
 
     def decoder(self, codec: Codec) -> DeviceCodec | None:
         """Who decodes payloads of a codec on the device; ``None`` if the host does."""
         key = codec.spec, codec.cell
         if key not in self._decoders:
-            self._decoders[key] = decoder_for(codec, self.device, self._decode_on)
+            self._decoders[key] = decoder_for(codec, self.device, self.decode_on)
         return self._decoders[key]
 
     def _read_on_device(self, origins: Origins, decoder: DeviceCodec, row_nbytes: int, as_float: bool) -> th.Tensor:
-        heap = self._heap
-        assert heap is not None
-        present = np.flatnonzero(origins.cells >= 0)
-        starts, lengths = heap.locate(origins.cells[present])
-        written = starts >= 0
-        present, starts, lengths = present[written], starts[written], lengths[written]
+        heap, present, starts, lengths = self._payloads(origins)
         dtype = th.float32 if as_float else th.uint8
         out = th.empty((len(origins.cells), row_nbytes), dtype=dtype, device=self.device)
         if len(present) == len(out):
@@ -124,7 +126,31 @@ class DeviceReader:
             out[heap.uploaded(rows)] = heap.uploaded(content).to(dtype)
         return out
 
-    def _read_by_host(self, wanted: Sequence[Wanted]) -> th.Tensor:
+    def _read_by_host(self, origins: Origins, row_nbytes: int) -> th.Tensor:
+        """By way of the host: all payloads come in one copy, and all rows go in one."""
+        heap, present, starts, lengths = self._payloads(origins)
+        out = self._batches.empty((len(origins.cells), row_nbytes), np.dtype(np.uint8))
+        source, places = heap.bring(starts, lengths)
+        is_complete = len(present) == len(out)
+        found = out if is_complete else np.empty((len(present), row_nbytes), np.uint8)
+        decode_batch(origins.codec, source, places, lengths, found, threads=self._threads)
+        if not is_complete:
+            out[:] = 0  # what was never written
+            out[present] = found
+            for rows, content in origins.at_hand:
+                out[rows] = content
+        return th.from_numpy(out).to(self.device)
+
+    def _payloads(self, origins: Origins) -> tuple[DevicePayloads, Indices, Indices, Indices]:
+        """The heap, which rows have a payload there, where these are, and how long."""
+        heap = self._heap
+        assert heap is not None
+        present = np.flatnonzero(origins.cells >= 0)
+        starts, lengths = heap.locate(origins.cells[present])
+        written = starts >= 0
+        return heap, present[written], starts[written], lengths[written]
+
+    def _read_from_stores(self, wanted: Sequence[Wanted]) -> th.Tensor:
         count, row_nbytes = sum(len(cells) for _, cells in wanted), wanted[0][0].row_nbytes
         out = self._batches.empty((count, row_nbytes), np.dtype(np.uint8))
         _read_rows(wanted, out)
@@ -132,7 +158,7 @@ class DeviceReader:
         return th.from_numpy(out).to(self.device)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return DeviceReader, (self._heap, self.device, self._decode_on)
+        return DeviceReader, (self._heap, self.device, self.decode_on, self._threads)
 
 
 def _read_rows(wanted: Sequence[Wanted], out: Bytes) -> None:

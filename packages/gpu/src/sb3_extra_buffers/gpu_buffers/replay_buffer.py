@@ -9,7 +9,7 @@ import torch as th
 from gymnasium import spaces
 
 from sb3_extra_buffers.compressed import CompressedReplayBuffer
-from sb3_extra_buffers.gpu_buffers.base import DeviceObservations, cells_of, host_dtypes, host_method, layout_of
+from sb3_extra_buffers.gpu_buffers.base import DeviceObservations, cells_of, host_dtypes, layout_of
 
 
 class GpuReplayBuffer(DeviceObservations, CompressedReplayBuffer):
@@ -85,7 +85,7 @@ class GpuReplayBuffer(DeviceObservations, CompressedReplayBuffer):
             handle_timeout_termination=handle_timeout_termination,
             dtypes=host_dtypes(dtypes),
             normalize_images=normalize_images,
-            compression_method=host_method(compression_method),
+            compression_method=compression_method,
             compression_kwargs=compression_kwargs,
             decompression_kwargs=decompression_kwargs,
             output_dtype=output_dtype,

@@ -9,7 +9,8 @@ import torch as th
 from gymnasium import spaces
 
 from sb3_extra_buffers.compressed import CompressedRolloutBuffer
-from sb3_extra_buffers.gpu_buffers.base import DeviceObservations, host_dtypes, host_method, layout_of
+from sb3_extra_buffers.compressed.turns import in_turn
+from sb3_extra_buffers.gpu_buffers.base import DeviceObservations, host_dtypes, layout_of
 from sb3_extra_buffers.gpu_buffers.replay_buffer import flat
 
 
@@ -86,7 +87,7 @@ class GpuRolloutBuffer(DeviceObservations, CompressedRolloutBuffer):
             n_envs=n_envs,
             dtypes=host_dtypes(dtypes),
             normalize_images=normalize_images,
-            compression_method=host_method(compression_method),
+            compression_method=compression_method,
             compression_kwargs=compression_kwargs,
             decompression_kwargs=decompression_kwargs,
             output_dtype=output_dtype,
@@ -97,6 +98,7 @@ class GpuRolloutBuffer(DeviceObservations, CompressedRolloutBuffer):
             **kwargs,
         )
 
+    @in_turn
     def reconstruct_obs(self, idx: int) -> Any:
         """
         One observation, decoded, as a flat tensor on ``buffer_device``; for a Dict space, a dictionary of them.

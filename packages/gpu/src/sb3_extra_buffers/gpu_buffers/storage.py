@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,17 +11,20 @@ import torch as th
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.codecs import CellSpec, bind
+from sb3_extra_buffers.codecs import CellSpec, Codec, bind
+from sb3_extra_buffers.compressed.arranging import PerStep
 from sb3_extra_buffers.compressed.options import StorageOptions
 from sb3_extra_buffers.compressed.spaces import NO_KEY, parts_of, shape_of
-from sb3_extra_buffers.compressed.storage import ObservationStorage, PerStep
-from sb3_extra_buffers.errors import DeviceError
+from sb3_extra_buffers.compressed.storage import ObservationStorage
+from sb3_extra_buffers.errors import DeviceError, MissingExtraError, PluginError
+from sb3_extra_buffers.files import State
 from sb3_extra_buffers.gpu_buffers.arrays import DeviceArray, check_dtype
-from sb3_extra_buffers.gpu_buffers.codecs import DEVICE, check_decode_on, decoder_for
+from sb3_extra_buffers.gpu_buffers.codecs import AUTO, DEVICE, check_decode_on, decoder_for
 from sb3_extra_buffers.gpu_buffers.codecs import names as device_codecs
+from sb3_extra_buffers.gpu_buffers.compiled import bind_compiled
 from sb3_extra_buffers.gpu_buffers.memory import DevicePayloads
 from sb3_extra_buffers.gpu_buffers.reader import DeviceReader
-from sb3_extra_buffers.stores import Plane
+from sb3_extra_buffers.stores import SPEED, FrameStore, Plane, Preference
 
 
 class DeviceStorage(ObservationStorage):
@@ -37,6 +41,7 @@ class DeviceStorage(ObservationStorage):
     """
 
     _array_type = DeviceArray
+    _bind = staticmethod(bind_compiled)
 
     def __init__(
         self,
@@ -50,20 +55,23 @@ class DeviceStorage(ObservationStorage):
         decode_on: str,
     ) -> None:
         check_decode_on(owner, decode_on)
+        self._decode_on = decode_on
         parts = parts_of(space)
         for part in parts.values():
             check_dtype(owner, np.dtype(part.dtype), device)
         super().__init__(owner, space, rows, n_envs, options, per_step)
+        #: Those that were asked for.
+        self._codecs: list[Codec] = []
         for key, part in parts.items():
             codec, count = options.codec(None if key == NO_KEY else key), math.prod(shape_of(part))
             if codec is not None and count:
-                # What cannot be decoded there is an error now, not when a batch is needed.
-                decoder_for(bind(codec, CellSpec(np.dtype(part.dtype), count)), device, decode_on)
+                self._codecs.append(bind(codec, CellSpec(np.dtype(part.dtype), count)))
+        self._check_decoders(device)
         for array in self.observations.values():
             check_dtype(owner, array.stored_dtype, device)
         if decode_on == DEVICE:
-            self._refuse_automatic_codecs(options, device)
-        self.reader = DeviceReader(self.device_heap, device, decode_on)
+            self._refuse_codecs_of_the_host(options, device)
+        self.reader = DeviceReader(self.device_heap, device, decode_on, options.threads)
         for array in self._arrays():
             assert isinstance(array, DeviceArray)
             array.reader = self.reader
@@ -87,18 +95,55 @@ class DeviceStorage(ObservationStorage):
             found[key] = [array.values(part, cells.shape) for part in rows.chunk(2)]
         return found
 
-    def _refuse_automatic_codecs(self, options: StorageOptions, device: th.device) -> None:
-        """What will be chosen by the first observations may have no path on the device."""
+    def decode_as_pays(self) -> bool:
+        """Decode on the host what has no path on the device any more. Returns whether that was forbidden so far."""
+        was_forbidden = self._decode_on == DEVICE
+        if was_forbidden:
+            self._decode_on = self.reader.decode_on = AUTO
+        return was_forbidden
+
+    def restore(self, state: State) -> None:
+        super().restore(state)
+        if self._decode_on != DEVICE:
+            return
+        for array in self.observations.values():
+            frames = array.store.decided if isinstance(array.store, Plane) else None
+            if isinstance(frames, FrameStore) and not frames.chunks.are_plain(np.arange(frames.chunks.slots)).all():
+                problem = "what was saved has chunks of frames that went through a codec, which decode on the host only"
+                raise DeviceError(str(self.reader.device), problem, "Load it with decode_on='auto'.")
+
+    def _preference(self, owner: str, prefer: str) -> Preference:
+        found = super()._preference(owner, prefer)
+        # A chunk that went through a codec comes by way of the host.
+        return replace(found, fallback=()) if self._decode_on == DEVICE else found
+
+    def _check_decoders(self, device: th.device) -> None:
+        """Refuse to be where a codec cannot be decoded: that is an error now, not when a batch is needed."""
+        for codec in self._codecs:
+            decoder_for(codec, device, self._decode_on)
+
+    def _refuse_codecs_of_the_host(self, options: StorageOptions, device: th.device) -> None:
+        """What goes through a codec by somebody else's choice may have no path on the device."""
         for key, array in self.observations.items():
-            is_open = options.codec(None if key == NO_KEY else key) is None
-            if is_open and array.store is not None and not isinstance(array.store, Plane):
-                problem = (
-                    f"which codec {key or 'observations'} will have is not known yet, nor whether it can decode there"
-                )
+            codec, name = options.codec(None if key == NO_KEY else key), key or "observations"
+            if isinstance(array.store, Plane):
+                is_plain = options.prefer == SPEED if codec is None else codec.name == "none"
+                if not is_plain:
+                    through = f"prefer={options.prefer!r}" if codec is None else f"the codec {codec.name!r}"
+                    problem = f"frames of {name} have no path there with {through}: their chunks go through a codec"
+                    hint = "Use compression_method='auto' and prefer='speed', or decode_on='auto'."
+                    raise DeviceError(str(device), problem, hint)
+            elif codec is None and array.store is not None:
+                problem = f"which codec {name} will have is not known yet, nor whether it can decode there"
                 raise DeviceError(str(device), problem, f"Name one of: {', '.join(device_codecs())}.")
 
     def to(self, device: th.device) -> None:
-        """Move everything to another device."""
+        """Move everything to another device, or, if it cannot be read there, nothing."""
+        try:
+            self._check_decoders(device)
+        except (DeviceError, MissingExtraError, PluginError) as error:
+            hint = "Save the buffer, and load it with this buffer_device and decode_on='auto'."
+            raise DeviceError(str(device), f"decode_on='device' is not possible there ({error})", hint) from error
         if self.worker is not None:
             self.worker.settle()
         if self.device_heap is not None:

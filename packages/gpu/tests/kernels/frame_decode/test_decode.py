@@ -69,7 +69,7 @@ def batch_of(chunks, nbytes, numbers, wanted, targets):
     return batch, [frames for _, frames in played]
 
 
-@pytest.mark.parametrize("nbytes", [1, 2, 10, 63, 64, 65, 1000, 7056])
+@pytest.mark.parametrize("nbytes", [1, 2, 10, 63, 64, 65, 1000, 7056, 28224, 65535, 65536, 65537])
 def test_frames_where_they_are_needed(decode, chunks, nbytes):
     wanted = [[0, 1, 2, 2, 7], [3], [], [0, 0, 8]]
     places = [[0, 3, 1, 8, 7], [2], [], [5, 4, 9]]  # the sixth is left out

@@ -4,6 +4,7 @@ Every other codec works too, by way of the host.
 """
 
 from sb3_extra_buffers.gpu_buffers.codecs.creation import (
+    AUTO,
     DECODE_ON,
     DEVICE,
     check_decode_on,
@@ -16,6 +17,7 @@ from sb3_extra_buffers.gpu_buffers.codecs.protocol import DeviceCodec
 from sb3_extra_buffers.registry import hookimpl
 
 __all__ = [
+    "AUTO",
     "DECODE_ON",
     "DEVICE",
     "DEVICE_CODEC_PROTOCOL",

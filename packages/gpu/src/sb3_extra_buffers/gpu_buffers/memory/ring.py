@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ class SharedRawHeap(DevicePayloads, RingHeap):
     """
 
     label = "device-ring"
+    _row_hint = "A step, or with frames a chunk of them, must fit as a whole: give a larger heap_bytes."
 
     def __init__(self, n_cells: int, heap_bytes: int, device: str | th.device = "cpu", *, on_full: str = EVICT) -> None:
         if on_full not in (EVICT, RAISE):
@@ -76,11 +78,12 @@ class SharedRawHeap(DevicePayloads, RingHeap):
         self._resume(snapshot)
         self._relocations += 1
 
-    def ensure_space(self, needed: int) -> None:
+    def ensure_space(self, needed: int, replaced: Sequence[int] = ()) -> None:
         """Make sure that a payload fits without dropping another one, if need be by packing all of them.
 
         :param needed: its size in bytes
-        :raise HeapFullError: if it does not fit
+        :param replaced: cells that it replaces; where packing is needed, they are empty from now on
+        :raise HeapFullError: if it does not fit; then nothing has changed
         """
         needed = -(-needed // ALIGNMENT) * ALIGNMENT
         place = self._tail % self._capacity
@@ -88,10 +91,12 @@ class SharedRawHeap(DevicePayloads, RingHeap):
         gap = self._capacity - place if place + needed > self._capacity else 0
         if self.data_end + gap + needed <= self._capacity:
             return
-        self.compact()
-        if self._live + needed > self._capacity:
+        freed = sum(self._length_of[cell] for cell in replaced)
+        if self._live - freed + needed > self._capacity:
             hint = f"{self._live} bytes are in use. Give the heap a larger heap_bytes."
             raise HeapFullError(self.label, needed, self._capacity, hint)
+        self._forget(list(replaced))
+        self.compact()
 
     @property
     def _own_block(self) -> TensorBlock:
@@ -133,11 +138,8 @@ class SharedRawHeap(DevicePayloads, RingHeap):
             needed = self._live - sum(self._length_of[cell] for cell in cells) + oldest + self._capacity - self._tail
             raise HeapFullError(self.label, max(needed, self._capacity + 1), self._capacity, hint)
 
-    def _plan(self, lengths: list[int], total: int) -> tuple[list[int], int]:
-        if total > self._capacity:
-            hint = "A step, or with frames a chunk of them, must fit as a whole: give a larger heap_bytes."
-            raise HeapFullError(self.label, total, self._capacity, hint)
-        return super()._plan(lengths, total)
+    def refuse_too_large(self, lengths: list[int]) -> None:
+        super().refuse_too_large([-(-length // ALIGNMENT) * ALIGNMENT for length in lengths])
 
     def _parameters(self) -> dict[str, Scalar]:
         return {"heap_bytes": self._capacity, "device": str(self.device), "on_full": self.on_full}

@@ -31,7 +31,8 @@ def as_observation(owner: str, value: th.Tensor, flat_len: int, dtype: th.dtype,
     """
     if value.numel() != flat_len:
         raise ObservationError(owner, "flat_tensor", f"{value.numel()} elements", f"{flat_len} elements")
-    flat = value.detach().reshape(-1)
+    # A flat view may still have a stride, and kernels take addresses: they would read what lies between.
+    flat = value.detach().reshape(-1).contiguous()
     if flat.dtype != dtype:
         cast = flat.to(dtype)
         if not th.equal(cast.to(flat.dtype), flat):

@@ -25,7 +25,6 @@ class DenseObservationStore:
         self.device = as_device(device)
         self._data = th.zeros((buffer_size, n_envs, flat_len), dtype=elem_type, device=self.device)
         self._shape = buffer_size, n_envs
-        self._flat: th.Tensor | None = None
 
     def write(self, pos: int, env_idx: int, flat_tensor: th.Tensor) -> None:
         """Write a flattened observation."""
@@ -34,7 +33,6 @@ class DenseObservationStore:
         data[pos, env_idx] = as_observation(
             "DenseObservationStore", flat_tensor, data.shape[2], data.dtype, data.device
         )
-        self._flat = None
 
     def read(self, pos: int, env_idx: int) -> th.Tensor:
         """Read a flattened observation. It is a copy: what is done to it stays outside."""
@@ -47,7 +45,6 @@ class DenseObservationStore:
         return self.read(pos, env_idx)
 
     def flatten(self) -> th.Tensor:
-        """All observations in the order of Stable-Baselines3's ``swap_and_flatten``."""
-        if self._flat is None:
-            self._flat = self._data.swapaxes(0, 1).reshape(-1, self._data.shape[2])
-        return self._flat
+        """All observations in the order of Stable-Baselines3's ``swap_and_flatten``, as a copy."""
+        # With one environment, or one step, reshaping alone would hand out the memory of the store.
+        return self._data.swapaxes(0, 1).flatten(0, 1).clone(memory_format=th.contiguous_format)

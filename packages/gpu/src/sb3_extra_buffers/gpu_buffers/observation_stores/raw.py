@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 import torch as th
 
-from sb3_extra_buffers.errors import BufferStateError, ParameterError
+from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ParameterError
 from sb3_extra_buffers.gpu_buffers.devices import as_device
 from sb3_extra_buffers.gpu_buffers.memory import SharedRawHeap
 from sb3_extra_buffers.gpu_buffers.metadata import SlotMetadata
@@ -83,6 +84,10 @@ class RawObservationStore:
         metadata = self._compress(value, self._staging, 0)
         nbytes = metadata.payload_bytes
         payload = self._staging.region(0, nbytes).cpu().numpy()
+        # In no particular order, a ring is full of holes. What does not fit even without them is its own decision: it
+        # drops the oldest, or refuses.
+        with suppress(HeapFullError):
+            self.shared_heap.ensure_space(nbytes, [cell])
         self.shared_heap.reserve(np.array([cell]), nbytes)[:] = payload
         self.shared_heap.commit(np.array([nbytes]))
         self._metadata[cell] = metadata
