@@ -1,6 +1,7 @@
 """What cannot be loaded is refused as a whole, with what it is and what to do."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -48,6 +49,22 @@ def test_inspect_tells_what_is_inside(saved, screen):
     assert found.nbytes == sum(file.stat().st_size for file in found.path.iterdir())
     for word in ("CompressedReplayBuffer", "30 transitions", "gzip", "Discrete(5)", "(4, 12, 12)"):
         assert word in str(found)
+
+
+def test_inspect_does_not_mind_a_file_that_another_process_removes_meanwhile(saved, monkeypatch):
+    path, real = saved(), Path.is_file
+    expected = inspect(path).nbytes
+    old = path / "segment-000009.safetensors"
+    old.write_bytes(b"old")
+
+    def late(file):
+        found = real(file)
+        if file == old:
+            file.unlink()
+        return found
+
+    monkeypatch.setattr(Path, "is_file", late)
+    assert inspect(path).nbytes == expected
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from gymnasium import spaces
 from sb3_extra_buffers.compressed.argument_json import from_json, to_json
 from sb3_extra_buffers.errors import BufferStateError, ExtraBuffersError, FileContentError
 from sb3_extra_buffers.files import Manifest, StateError, load_state, read_manifest, save_state
+from sb3_extra_buffers.files.folder import nbytes_of
 
 if TYPE_CHECKING:
     from sb3_extra_buffers.compressed.base import BaseCompressedBuffer
@@ -123,7 +124,7 @@ def inspect(path: str | os.PathLike[str]) -> Checkpoint:
             {key: from_json(value) for key, value in dict(about["arguments"]).items()},
             int(about["transitions"]),
             dict(about["codecs"]),
-            sum(file.stat().st_size for file in folder.iterdir() if file.is_file()),
+            nbytes_of(folder),
             str(about["library"]),
         )
     except (StateError, KeyError, TypeError, ValueError) as error:

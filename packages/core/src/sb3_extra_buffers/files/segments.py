@@ -9,7 +9,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.errors import FileDamagedError
+from sb3_extra_buffers.errors import (
+    FileContentError,
+    FileDamagedError,
+    FileMissingError,
+    FileVersionError,
+    ForeignFileError,
+)
 from sb3_extra_buffers.files.array_file import ArrayFile, open_arrays
 from sb3_extra_buffers.files.layout import ALIGNMENT, PAGE_ALIGNMENT, Entry
 from sb3_extra_buffers.files.writing import write
@@ -108,3 +114,17 @@ class Segments:
         if file.sums != segment.sums:
             raise FileDamagedError(str(path), ("it is not the file that the manifest knows under this name",))
         return file
+
+
+def are_there(folder: Path, known: dict[int, Segment]) -> bool:
+    """Whether all segments of a manifest are where it says. Only headers are read.
+
+    :param folder: of the checkpoint
+    :param known: what the manifest says of them
+    """
+    try:
+        for number, segment in known.items():
+            Segments._open(path_of(folder, number), segment).close()
+    except (FileMissingError, FileDamagedError, ForeignFileError, FileContentError, FileVersionError):
+        return False
+    return True
