@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sb3_extra_buffers.errors import (
@@ -67,7 +67,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def checkpoint_in(folder: Path) -> Manifest | None:
-    """Which checkpoint is there. One that is damaged is as good as none: it will be replaced; a newer one is refused."""
+    """Which checkpoint is there. One that is damaged is as good as none, and replaced; a newer one is refused."""
     if not (folder / NAME).exists():
         others = [found.name for found in folder.iterdir() if number_of(found) is None]
         if any(not name.endswith(UNFINISHED) for name in others):
@@ -100,10 +100,8 @@ def nbytes_of(folder: Path) -> int:
     found = 0
     try:
         for path in folder.iterdir():
-            try:
+            with suppress(FileNotFoundError):
                 found += path.stat().st_size if path.is_file() else 0
-            except FileNotFoundError:
-                continue
     except FileNotFoundError:
         raise FileMissingError(str(folder)) from None
     return found

@@ -91,10 +91,10 @@ class Segments:
         """Bytes of a segment; read-only, and where they are."""
         return self._holding(number, name, nbytes)[name]
 
-    def place(self, number: int, name: str, nbytes: int) -> tuple[int, int]:
-        """The descriptor of a segment's file, and where in it these bytes begin."""
+    def place(self, number: int, name: str, nbytes: int) -> tuple[ArrayFile, int]:
+        """The file of a segment, and where in it these bytes begin."""
         file = self._holding(number, name, nbytes)
-        return file.descriptor, file.offset(name)
+        return file, file.offset(name)
 
     def verify(self) -> None:
         """Compare everything with its checksums."""
