@@ -25,7 +25,6 @@ from sb3_extra_buffers.errors import (
     FileVersionError,
     ForeignFileError,
 )
-from sb3_extra_buffers.files.checksums import BLOCK_NBYTES, checksums
 from sb3_extra_buffers.files.layout import (
     BEGINNING_NBYTES,
     FORMAT_VERSION,
@@ -41,6 +40,7 @@ from sb3_extra_buffers.files.layout import (
     version_of,
 )
 from sb3_extra_buffers.files.mapping import mapped
+from sb3_extra_buffers.files.seal import Seal, remember
 
 
 class ArrayFile(Mapping[str, NDArray[Any]]):
@@ -61,6 +61,8 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
             self._content: memoryview | None = mapped(file.fileno(), size)
         self._begin = LENGTH_NBYTES + header_nbytes
         self._layout = self._checked_layout(self._content)
+        self._seal = Seal(self.path, self._begin, self._layout)
+        remember(self._content, self._seal)
         #: Where each array is, by name.
         self.entries: dict[str, Entry] = {entry.name: entry for entry in self._layout.entries}
         #: What the writer said about the arrays.
@@ -111,15 +113,13 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
 
     def verify(self) -> None:
         """Read everything and compare it with its checksums. The error names every block that is damaged."""
-        sums, number, damage = self._sums(), OF_BLOCKS, []
-        for entry in self._layout.entries:
-            for index, checksum in enumerate(checksums(self._bytes_of(entry))):
-                if checksum != sums[number]:
-                    begin = index * BLOCK_NBYTES
-                    damage.append(f"{entry.name!r}, bytes {begin} to {min(begin + BLOCK_NBYTES, entry.nbytes) - 1}")
-                number += 1
+        damage = tuple(self._seal.damage(self._whole(), 0, self.nbytes))
         if damage:
-            raise FileDamagedError(str(self.path), tuple(damage))
+            raise FileDamagedError(str(self.path), damage)
+
+    def check(self, name: str) -> None:
+        """Refuse an array that shall be copied and is damaged."""
+        self._seal.check(self._whole(), self.offset(name), self.offset(name) + self.entries[name].nbytes)
 
     def close(self) -> None:
         """Let go of the file. Arrays that are still in use stay valid."""
@@ -173,9 +173,12 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
         return np.frombuffer(self._bytes_of(self._layout.checksums), "<u4")
 
     def _bytes_of(self, entry: Entry) -> memoryview:
+        return self._whole()[self._begin + entry.begin : self._begin + entry.end]
+
+    def _whole(self) -> memoryview:
         if self._content is None:
             raise ValueError(f"{self.path} was closed")
-        return self._content[self._begin + entry.begin : self._begin + entry.end]
+        return self._content
 
 
 @contextmanager

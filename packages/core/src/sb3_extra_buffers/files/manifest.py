@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sb3_extra_buffers.errors import FileDamagedError, FileMissingError, FileVersionError, ForeignFileError
 from sb3_extra_buffers.files.array_file import ArrayFile, open_arrays
 from sb3_extra_buffers.files.dtypes import BY_NAME, name_of
-from sb3_extra_buffers.files.segments import Segment
+from sb3_extra_buffers.files.segments import Segment, Segments
 from sb3_extra_buffers.files.writing import as_bytes, write
 
 KIND = "checkpoint"
@@ -91,6 +91,7 @@ class Manifest:
     :param logs: by key
     :param segments: all that are needed, by number
     :param serial: by which it is told from others
+    :param source: the segments that it was loaded from and that nobody has compared with their checksums yet
     """
 
     about: dict[str, Any]
@@ -100,6 +101,7 @@ class Manifest:
     logs: dict[str, list[Stretch]] = field(default_factory=dict)
     segments: dict[int, Segment] = field(default_factory=dict)
     serial: str = field(default_factory=lambda: secrets.token_hex(16))
+    source: Segments | None = field(default=None, compare=False, repr=False)
 
     def write(self, folder: Path) -> None:
         """Put it in place of the one that is there: from now on, this is the state."""

@@ -23,7 +23,16 @@ from sb3_extra_buffers.files.manifest import (
     blocks_of,
     digest,
 )
-from sb3_extra_buffers.files.segments import MAX_NBYTES, PATTERN, Segment, are_there, number_of, write_segments
+from sb3_extra_buffers.files.seal import check_origin
+from sb3_extra_buffers.files.segments import (
+    MAX_NBYTES,
+    PATTERN,
+    Segment,
+    Segments,
+    are_there,
+    number_of,
+    write_segments,
+)
 from sb3_extra_buffers.files.state import Log, State
 
 #: More small segments than this are merged: each is a mapped file for whoever loads.
@@ -66,6 +75,8 @@ def _saved(
     is_known = known is not None and there is not None and known.serial == there.serial
     saved = known if known is not None and is_known and are_there(folder, known.segments) else None
     plan = _Plan(state, saved)
+    if known is not None and known.source is not None:
+        plan.check_arrays(known, known.source)
     manifest = Manifest(about, state.facts, plan.inline, plan.arrays, plan.logs)
     segments = dict(saved.segments) if saved is not None else {}
     # A number is never used twice, also if a file has vanished: somebody may still look for what it was.
@@ -150,6 +161,19 @@ class _Plan:
                     found.append(moved)
             self.logs[key] = found
 
+    def check_arrays(self, known: Manifest, source: Segments) -> None:
+        """Refuse blocks that differ from what was saved if it was not their owner who has changed them.
+
+        :param known: what the state was loaded from
+        :param source: its segments
+        """
+        for name, array in self.arrays.items():
+            before = known.arrays.get(name)
+            if before is not None:
+                for index, (old, new) in enumerate(zip(before.digests, array.digests)):
+                    if old != new:
+                        source.check(before.files[index], block_name(name, index))
+
     def items(self) -> dict[str, NDArray[np.uint8]]:
         """All bytes that are to be written, by name. What is in memory is not copied."""
         # Blocks of full size first: they are as large as pages, so all of them can be mapped where they are needed.
@@ -175,6 +199,8 @@ class _Plan:
     def _read(self, key: str, part: Stretch) -> NDArray[np.uint8]:
         log = next(log for log in self._sources[key] if log.begin <= part.begin and part.end <= log.end)
         contents = log.read(part.begin, part.end)
+        for content in contents:
+            check_origin(content)
         return contents[0] if len(contents) == 1 else np.concatenate(contents)
 
     def settle(self, number: int, items: list[str]) -> None:

@@ -96,6 +96,12 @@ class Segments:
         file = self._holding(number, name, nbytes)
         return file, file.offset(name)
 
+    def check(self, number: int, name: str) -> None:
+        """Refuse bytes that were taken over, changed and shall be written again, if they were damaged."""
+        file = self._files.get(number)
+        if file is not None and name in file.entries:
+            file.check(name)
+
     def verify(self) -> None:
         """Compare everything with its checksums."""
         for file in self._files.values():
