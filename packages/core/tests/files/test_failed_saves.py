@@ -200,3 +200,16 @@ def test_a_damaged_checkpoint_is_replaced(tmp_path):
     (path / "manifest.safetensors").write_bytes(b"x" * 500)
     saved(path, 200 * KB, known)
     check(path, 200 * KB)
+
+
+def test_a_failed_save_over_a_damaged_checkpoint_leaves_all_that_may_belong_to_it_and_nothing_else(
+    tmp_path, monkeypatch
+):
+    path = tmp_path / "state"
+    known = saved(path, 100 * KB)
+    (path / "manifest.safetensors").write_bytes(b"x" * 500)
+    before = names(path)
+    monkeypatch.setattr(replacing, "FileIO", full_disk(300 * KB))
+    with pytest.raises(FileWriteError, match=TOLD):
+        saved(path, 600 * KB, known)
+    assert names(path) == before

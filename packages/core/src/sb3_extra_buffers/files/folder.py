@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -80,18 +80,23 @@ def checkpoint_in(folder: Path) -> Manifest | None:
         return None
 
 
-def remove_rest(folder: Path, needed: Manifest | None) -> None:
+def needed_of(folder: Path, there: Manifest | None) -> set[int]:
+    """The numbers of all segments that may be needed. What a damaged manifest refers to nobody knows, so it is all."""
+    if there is not None:
+        return set(there.segments)
+    is_damaged = (folder / NAME).exists()
+    return {number for path in folder.iterdir() if is_damaged and (number := number_of(path)) is not None}
+
+
+def remove_rest(folder: Path, needed: Collection[int]) -> None:
     """Remove what nobody needs: old segments, and what is left of a save that failed or was killed.
 
     :param folder: of a checkpoint
-    :param needed: what is there; ``None`` if there is none, or a damaged one, to which anything may belong
+    :param needed: the numbers of the segments that stay
     """
-    if needed is None and (folder / NAME).exists():
-        return
-    segments = {} if needed is None else needed.segments
     for path in folder.iterdir():
         number = number_of(path)
-        if (number is not None and number not in segments) or path.name.endswith(UNFINISHED):
+        if (number is not None and number not in needed) or path.name.endswith(UNFINISHED):
             path.unlink(missing_ok=True)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import FileError
 from sb3_extra_buffers.files.dtypes import storable
-from sb3_extra_buffers.files.folder import checkpoint_in, held, remove_rest
+from sb3_extra_buffers.files.folder import checkpoint_in, held, needed_of, remove_rest
 from sb3_extra_buffers.files.manifest import (
     BLOCK_NBYTES,
     MAX_INLINE_NBYTES,
@@ -56,15 +56,17 @@ def save_state(
     folder = Path(path)
     with held(folder):
         there = checkpoint_in(folder)
-        remove_rest(folder, there)  # what an earlier attempt has left may be the room that this one needs
+        needed = needed_of(folder, there)
+        remove_rest(folder, needed)  # what an earlier attempt has left may be the room that this one needs
         try:
             manifest = _saved(folder, state, about, known, there)
         except BaseException:
             with suppress(OSError, FileError):
-                remove_rest(folder, checkpoint_in(folder))  # read again: it may have been replaced already
+                replaced = checkpoint_in(folder)  # read again: the error may have come when all was done
+                remove_rest(folder, needed if replaced is None else replaced.segments)
             raise
         with suppress(OSError):  # what cannot be removed now, the next save will
-            remove_rest(folder, manifest)
+            remove_rest(folder, manifest.segments)
     return manifest
 
 
