@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 from sb3_extra_buffers.compressed import CompressedHerReplayBuffer
 from sb3_extra_buffers.compressed.argument_json import from_json, to_json
-from sb3_extra_buffers.errors import ParameterError
+from sb3_extra_buffers.errors import FileContentError, ParameterError
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 ROWS, N_ENVS = 20, 2
@@ -57,6 +57,17 @@ def test_without_an_environment_it_is_set_later_as_after_a_pickle(tmp_path, make
     loaded = CompressedHerReplayBuffer.load(tmp_path / "checkpoint", "cpu")
     loaded.set_env(env)
     same_samples(loaded, buffer, 30)
+
+
+def test_episodes_that_do_not_contain_their_transitions_are_refused(tmp_path, make, walk, feed):
+    buffer, _ = make()
+    for step in walk(buffer.observation_space, ACTIONS, N_ENVS, 30):
+        feed(step, buffer)
+    assert buffer.ep_length.any()
+    buffer.ep_length[buffer.ep_length > 0] = 1
+    buffer.save(tmp_path / "checkpoint")
+    with pytest.raises(FileContentError, match="a transition lies outside of its episode"):
+        CompressedHerReplayBuffer.load(tmp_path / "checkpoint", "cpu")
 
 
 @pytest.fixture
