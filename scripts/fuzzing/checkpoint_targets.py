@@ -12,6 +12,7 @@ from gymnasium import spaces
 
 from sb3_extra_buffers.compressed import CompressedReplayBuffer, inspect
 from sb3_extra_buffers.files.layout import LENGTH_NBYTES, parse
+from scripts.fuzzing.checkpoint_cases import Case, class_cases
 from scripts.fuzzing.file_targets import resealed
 from scripts.fuzzing.target import Target, only_errors_of_ours
 
@@ -22,11 +23,10 @@ _SHAPES = {"cells": (4, 9, 9), "frames": (4, 9, 9), "auto": (3, 20, 20)}
 
 
 def checkpoint_targets() -> Iterator[Target]:
-    """Cells and frames, on a heap with a limit and without."""
+    """Cells and frames, on a heap with a limit and without; and other classes of buffers."""
     seeds = [(layout, heap, "rle", 40) for heap in ("memory", "ring") for layout in ("cells", "frames")]
     # Noise becomes cells, once there is enough of it.
     for layout, heap, codec, steps in (*seeds, ("auto", "memory", "auto", 40), ("auto", "memory", "auto", 5)):
-        folder = tempfile.TemporaryDirectory()
         buffer = CompressedReplayBuffer(
             16,
             spaces.Box(0, 255, _SHAPES[layout], np.uint8),
@@ -39,15 +39,22 @@ def checkpoint_targets() -> Iterator[Target]:
             heap_kwargs={"capacity": 1 << 15} if heap == "ring" else None,
         )
         _play(buffer, steps)
-        label = f"checkpoint {layout} {heap} {steps}"
-        buffer.save(folder.name)
-        manifest = Path(folder.name, _MANIFEST)
-        seed, numbers = manifest.read_bytes(), _Overlay(manifest.read_bytes())
-        yield Target(f"{label} manifest", [seed], _loading(folder, _MANIFEST, resealed))
-        yield Target(f"{label} numbers", [numbers.region], _loading(folder, _MANIFEST, numbers))
-        segment = next(Path(folder.name).glob("segment-*"))
-        payloads = _Overlay(segment.read_bytes(), seal=False)
-        yield Target(f"{label} payloads", [payloads.region], _loading(folder, segment.name, payloads))
+        yield from _targets_of(Case(f"{layout} {heap} {steps}", buffer, _use))
+    for case in class_cases():
+        yield from _targets_of(case)
+
+
+def _targets_of(case: Case) -> Iterator[Target]:
+    """What a manifest says, the numbers that are in it, and what lies in a segment."""
+    folder = tempfile.TemporaryDirectory()
+    case.buffer.save(folder.name)
+    manifest = Path(folder.name, _MANIFEST)
+    seed, numbers = manifest.read_bytes(), _Overlay(manifest.read_bytes())
+    yield Target(f"checkpoint {case.label} manifest", [seed], _loading(case, folder, _MANIFEST, resealed))
+    yield Target(f"checkpoint {case.label} numbers", [numbers.region], _loading(case, folder, _MANIFEST, numbers))
+    segment = next(Path(folder.name).glob("segment-*"))
+    payloads = _Overlay(segment.read_bytes(), seal=False)
+    yield Target(f"checkpoint {case.label} payloads", [payloads.region], _loading(case, folder, segment.name, payloads))
 
 
 class _Overlay:
@@ -82,8 +89,16 @@ def _play(buffer: CompressedReplayBuffer, steps: int) -> None:
         obs = following
 
 
+def _use(buffer: CompressedReplayBuffer) -> None:
+    for _ in range(3):
+        buffer.sample(30)
+    if buffer.n_envs == _N_ENVS and buffer.observation_space.shape == (4, 9, 9):
+        _play(buffer, 30)
+        buffer.sample(30)
+
+
 def _loading(
-    seeds: tempfile.TemporaryDirectory[str], name: str, prepare: Callable[[bytes], bytes]
+    case: Case, seeds: tempfile.TemporaryDirectory[str], name: str, prepare: Callable[[bytes], bytes]
 ) -> Callable[[bytes], None]:
     def attack(data: bytes) -> None:
         with tempfile.TemporaryDirectory() as attacked:
@@ -92,11 +107,6 @@ def _loading(
             with only_errors_of_ours():
                 inspect(attacked)
             with only_errors_of_ours():
-                buffer = CompressedReplayBuffer.load(attacked, "cpu")
-                for _ in range(3):
-                    buffer.sample(30)
-                if buffer.n_envs == _N_ENVS and buffer.observation_space.shape == (4, 9, 9):
-                    _play(buffer, 30)
-                    buffer.sample(30)
+                case.attack(Path(attacked))
 
     return attack

@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 
 #: Numbers that sizes and counts go wrong with.
 _NUMBERS = [0, 1, 127, 128, 255, 256, 65535, 65536, 2**31 - 1, 2**31, 2**32 - 1, 2**53, 2**60, 2**63 - 1, 2**64 - 1]
-_DIGITS = [b"0", b"-1", b"9223372036854775807", b"1152921504606846976", b"1e9", b"null", b"[]", b'"x"']
+_DIGITS = [
+    b"0",
+    b"-1",
+    b"9223372036854775807",
+    b"1152921504606846976",
+    b"1e9",
+    b"null",
+    b"[]",
+    b'"x"',
+    b"Infinity",
+    b"NaN",
+]
 _EDITS = ["flip", "byte", "number", "cut", "drop", "repeat", "insert", "swap", "digits"]
 
 

@@ -34,6 +34,10 @@ def test_every_codec_kernel_and_file_is_a_target():
 
     assert {f"codec {name}" for name in codecs.names()} <= TARGETS.keys()
     assert {"file resealed", "ring", "board", "recording metadata"} <= TARGETS.keys()
+    cases = ("blocks", "dict", "rollout", "rollout full", "rollout dict", "goals")
+    assert {
+        f"checkpoint {case} {part}" for case in cases for part in ("manifest", "numbers", "payloads")
+    } <= TARGETS.keys()
 
 
 def test_an_error_of_somebody_else_is_a_finding():

@@ -1,13 +1,20 @@
 """What cannot be loaded is refused as a whole, with what it is and what to do."""
 
 import json
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
 from gymnasium import spaces
 
 from sb3_extra_buffers import codecs, files
-from sb3_extra_buffers.compressed import CompressedDictReplayBuffer, CompressedReplayBuffer, inspect
+from sb3_extra_buffers.compressed import (
+    CompressedDictReplayBuffer,
+    CompressedReplayBuffer,
+    CompressedRolloutBuffer,
+    inspect,
+)
 from sb3_extra_buffers.errors import (
     BufferStateError,
     FileContentError,
@@ -48,6 +55,22 @@ def test_inspect_tells_what_is_inside(saved, screen):
     assert found.nbytes == sum(file.stat().st_size for file in found.path.iterdir())
     for word in ("CompressedReplayBuffer", "30 transitions", "gzip", "Discrete(5)", "(4, 12, 12)"):
         assert word in str(found)
+
+
+def test_inspect_does_not_mind_a_file_that_another_process_removes_meanwhile(saved, monkeypatch):
+    path, real = saved(), Path.is_file
+    expected = inspect(path).nbytes
+    old = path / "segment-000009.safetensors"
+    old.write_bytes(b"old")
+
+    def late(file):
+        found = real(file)
+        if file == old:
+            file.unlink()
+        return found
+
+    monkeypatch.setattr(Path, "is_file", late)
+    assert inspect(path).nbytes == expected
 
 
 @pytest.mark.parametrize(
@@ -167,6 +190,11 @@ LIES = {
     "array": lambda said, _: said["arrays"].update({"own/rewards": {"dtype": "F32", "shape": [HUGE], "files": []}}),
     "cells": lambda said, _: said["facts"]["storage"]["heap"].update(cells=HUGE),
     "position": lambda said, _: said["facts"]["own"].update(pos=31),
+    "position at the end": lambda said, _: said["facts"]["own"].update(pos=30),
+    "begin of a log": lambda said, _: next(iter(said["logs"].values()))[0].__setitem__(
+        slice(2), [1 << 70, (1 << 70) + 1]
+    ),
+    "negative version": lambda said, _: said.update(version=-1),
     "segment": lambda said, _: said["facts"]["storage"]["heap"].update(segments=[[0, 0, 0, 1 << 31]]),
     "no facts": lambda said, _: said.update(facts={}),
     "no storage": lambda said, _: said["facts"].pop("storage"),
@@ -183,6 +211,45 @@ def test_what_does_not_fit_together_is_refused_before_memory_is_asked_for(lie, l
     rewritten(path, LIES[lie])
     with pytest.raises(FileError):
         CompressedReplayBuffer.load(path, "cpu", verify=True)
+
+
+SHAPES = {
+    "infinite": [float("inf")],
+    "not a number": [float("nan")],
+    "too many axes": [0] * 70,
+    "empty and too large": [0, 1 << 62, 1 << 62],
+    "negative": [-1, 0],
+    "a fraction": [0.0],
+    "a truth": [False],
+    "no list": "0",
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_shapes_that_no_array_has_are_refused(shape, saved, monkeypatch):
+    path = saved(layout="cells")
+    monkeypatch.setattr(import_module("sb3_extra_buffers.files.writing"), "_json", json.dumps)  # also what is no JSON
+    lie = {"dtype": "U8", "shape": SHAPES[shape], "files": []}
+    rewritten(path, lambda said, _: said["arrays"].update({"own/lie": lie}))
+    for look in (lambda: CompressedReplayBuffer.load(path, "cpu"), lambda: inspect(path)):
+        with pytest.raises(FileContentError, match=r"'own/lie' has .*\. It was altered"):
+            look()
+
+
+def test_inspect_refuses_what_it_cannot_tell(saved, monkeypatch):
+    path = saved()
+    monkeypatch.setattr(import_module("sb3_extra_buffers.files.writing"), "_json", json.dumps)
+    for count in (float("inf"), float("nan"), "many", None):
+        rewritten(path, lambda said, _: said["about"].update(transitions=count))  # noqa: B023
+        with pytest.raises(FileContentError, match="a buffer was asked for"):
+            inspect(path)
+
+
+def test_a_rollout_that_is_not_full_has_room_for_another_row(tmp_path, screen):
+    CompressedRolloutBuffer(4, screen(), ACTIONS, "cpu").save(tmp_path / "checkpoint")
+    rewritten(tmp_path / "checkpoint", lambda said, _: said["facts"]["own"].update(pos=4))
+    with pytest.raises(FileContentError, match=r"'pos' is 4, it must be from 0 to 3"):
+        CompressedRolloutBuffer.load(tmp_path / "checkpoint", "cpu")
 
 
 NUMBERS = ["newest", "pattern", "open", "previous", "sizes", "users", "numbers", "backs", "reach", "last_row"]

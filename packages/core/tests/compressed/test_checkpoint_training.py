@@ -1,5 +1,8 @@
 """Checkpoints beside Stable-Baselines3: during training, its own pickles, and what is converted from them."""
 
+from importlib import import_module
+from io import FileIO
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -60,6 +63,20 @@ def test_model_and_buffer_are_saved_while_training_and_go_on(tmp_path, same):
     loaded = CompressedReplayBuffer.load(tmp_path / "run" / "buffer", "cpu", verify=True)
     a_few_steps_behind(loaded, again.replay_buffer, same)
     assert sorted(file.name for file in (tmp_path / "run").iterdir()) == ["buffer", "model.zip"]
+
+
+class SlowFile(FileIO):
+    """A file that takes a few bytes at a time, as a system may."""
+
+    def write(self, content, /):
+        return super().write(memoryview(content)[:1000])
+
+
+def test_a_model_is_whole_also_where_the_system_takes_few_bytes_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(import_module("sb3_extra_buffers.files.replacing"), "FileIO", SlowFile)
+    model = dqn(replay_buffer_class=CompressedReplayBuffer, policy_kwargs={"net_arch": [8]})
+    model.learn(10, callback=BufferCheckpointCallback(10, tmp_path))
+    DQN.load(tmp_path / "model.zip", Screen(), device="cpu")
 
 
 def test_a_model_without_a_compressed_buffer_is_refused_at_once(tmp_path):

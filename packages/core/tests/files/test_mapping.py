@@ -1,5 +1,6 @@
 """What is loaded lies in its files until it is looked at, and nobody who writes to it changes them."""
 
+import errno
 import json
 import mmap
 import os
@@ -9,9 +10,10 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers import files
-from sb3_extra_buffers.files import mapping, scattered
+from sb3_extra_buffers.errors import FileReadError
+from sb3_extra_buffers.files import mapping, scattered, segments
 from sb3_extra_buffers.files.manifest import BLOCK_NBYTES
-from sb3_extra_buffers.files.state import State
+from sb3_extra_buffers.files.state import Log, State
 from sb3_extra_buffers.views import untouched
 
 COUNT = 5 * BLOCK_NBYTES // 8 + 1234  # five whole blocks of numbers, and a part of one
@@ -123,6 +125,56 @@ def test_no_file_stays_open_for_what_was_dropped(tmp_path, numbers):
     del state
     assert opened() == before
     np.testing.assert_array_equal(array, numbers)
+
+
+@pytest.mark.skipif(not mapping.can_map(), reason="nothing is mapped on this system")
+def test_a_state_of_many_files_is_loaded_and_held_by_a_process_that_may_open_few(tmp_path, numbers, monkeypatch):
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(segments, "MAX_NBYTES", BLOCK_NBYTES)
+    arrays = dict.fromkeys("abcdefgh", numbers)
+    log = Log("1", 0, 1000, lambda low, high: [np.arange(low, high).astype(np.uint8)])
+    manifest = files.save_state(tmp_path / "state", State({}, arrays, [log]), {})
+    assert len(manifest.segments) > 40
+    before, limits = opened(), resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(file.name) for file in Path("/proc/self/fd").iterdir())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 8, limits[1]))
+    try:
+        state, _ = files.load_state(tmp_path / "state", verify=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert opened() == before
+    assert all((state.arrays[name] == numbers).all() for name in arrays)
+    assert state.pieces["1"][0].content.tolist() == [number % 256 for number in range(1000)]
+
+
+def test_another_file_of_the_same_name_is_not_taken_for_the_one_that_was_loaded(tmp_path, numbers, is_mapped):
+    saved(tmp_path / "state", numbers)
+    saved(tmp_path / "other", numbers + 1)
+    state, _ = files.load_state(tmp_path / "state")
+    for file in (tmp_path / "other").iterdir():
+        file.replace(tmp_path / "state" / file.name)
+    target = untouched(COUNT, np.int64)
+    state.copy_to(numbers=target)
+    np.testing.assert_array_equal(target, numbers)
+
+
+REFUSALS = {
+    errno.EMFILE: "Too many open files. Close files, or raise the limit",
+    errno.EACCES: "Permission denied. Ask its owner",
+    errno.EIO: "Input/output error",
+}
+
+
+@pytest.mark.parametrize("number", REFUSALS, ids=errno.errorcode.get)
+def test_a_file_that_the_system_does_not_open_is_named_with_what_to_do(number, tmp_path, numbers, monkeypatch):
+    saved(tmp_path / "state", numbers)
+
+    def refusing(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "open", refusing)
+    with pytest.raises(FileReadError, match=rf"manifest.safetensors cannot be opened: {REFUSALS[number]}"):
+        files.load_state(tmp_path / "state")
 
 
 @pytest.mark.skipif(not mapping.can_map(), reason="nothing is mapped on this system")

@@ -11,6 +11,7 @@ import typer
 from sb3_extra_buffers.cli import recordings
 from sb3_extra_buffers.cli.console import console, print_json, table
 from sb3_extra_buffers.files import ArrayFile, load_state, open_arrays, read_manifest
+from sb3_extra_buffers.files.folder import nbytes_of
 
 _MAX_TEXT = 200
 File = Annotated[Path, typer.Argument(help="The folder of a checkpoint, a recording, or one file of either.")]
@@ -73,7 +74,7 @@ def _of_checkpoint(path: Path) -> dict[str, Any]:
         "arguments": about.get("arguments"),
         "written by": about.get("library"),
         "files": len(manifest.segments) + 1,
-        "bytes": sum(file.stat().st_size for file in path.iterdir()),
+        "bytes": nbytes_of(path),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,7 +11,13 @@ import numpy as np
 from gymnasium import spaces
 
 from sb3_extra_buffers.codecs import CodecSpec
-from sb3_extra_buffers.compressed.space_json import numbers_from_json, numbers_to_json, space_from_json, space_to_json
+from sb3_extra_buffers.compressed.space_json import (
+    can_hold,
+    numbers_from_json,
+    numbers_to_json,
+    space_from_json,
+    space_to_json,
+)
 from sb3_extra_buffers.errors import ExtraBuffersError, ParameterError
 from sb3_extra_buffers.files import StateError
 
@@ -24,27 +31,28 @@ def to_json(owner: str, name: str, value: Any) -> Any:
     """
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) and can_hold(value):
         return value.item()
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and can_hold(value):
         return {"array": {"shape": list(value.shape), **numbers_to_json(value)}}
     if isinstance(value, spaces.Space):
         return {"space": space_to_json(owner, value)}
     if isinstance(value, CodecSpec):
         return {"codec": value.to_json()}
-    if isinstance(value, (np.dtype, type)):
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, (np.generic, bool, int, float))):
         return {"dtype": np.dtype(value).str}
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping) and all(isinstance(key, (bool, int, float, str)) for key in value):
         return {"mapping": [[key, to_json(owner, name, part)] for key, part in value.items()]}
     if isinstance(value, (tuple, list)):
-        return {"tuple": [to_json(owner, name, part) for part in value]}
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {kind: [to_json(owner, name, part) for part in value]}
     raise ParameterError(owner, name, value, "a checkpoint cannot hold it", "save_replay_buffer of the model can.")
 
 
 def from_json(said: Any) -> Any:
-    """Rebuild what :func:`to_json` wrote."""
+    """Rebuild what :func:`to_json` or :func:`to_exact_json` wrote."""
     if not isinstance(said, dict):
         return said
     if len(said) != 1:
@@ -52,7 +60,7 @@ def from_json(said: Any) -> Any:
     ((kind, content),) = said.items()
     try:
         return _KINDS[kind](content)
-    except (KeyError, TypeError, ValueError, ExtraBuffersError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, SyntaxError, ExtraBuffersError) as error:
         raise StateError(f"an argument is {said!r} ({type(error).__name__}: {error})") from None
 
 
@@ -61,6 +69,9 @@ _KINDS: dict[str, Callable[[Any], Any]] = {
     "space": space_from_json,
     "codec": CodecSpec.from_json,
     "dtype": lambda said: np.dtype(str(said)),
-    "mapping": lambda said: {key: from_json(part) for key, part in said},
+    "list": lambda said: [from_json(part) for part in said],
+    "mapping": lambda said: {from_json(key): from_json(part) for key, part in said},
+    "number": lambda said: numbers_from_json(said, ())[()],
+    "ordered": lambda said: OrderedDict((from_json(key), from_json(part)) for key, part in said),
     "tuple": lambda said: tuple(from_json(part) for part in said),
 }

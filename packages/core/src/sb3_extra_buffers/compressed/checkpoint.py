@@ -16,6 +16,7 @@ from gymnasium import spaces
 from sb3_extra_buffers.compressed.argument_json import from_json, to_json
 from sb3_extra_buffers.errors import BufferStateError, ExtraBuffersError, FileContentError
 from sb3_extra_buffers.files import Manifest, StateError, load_state, read_manifest, save_state
+from sb3_extra_buffers.files.folder import nbytes_of
 
 if TYPE_CHECKING:
     from sb3_extra_buffers.compressed.base import BaseCompressedBuffer
@@ -24,6 +25,17 @@ Buffer = TypeVar("Buffer", bound="BaseCompressedBuffer")
 
 #: What each buffer was last saved as, or loaded from. It does not travel with copies and pickles.
 _known: WeakKeyDictionary[Any, Manifest] = WeakKeyDictionary()
+#: What constructors and numpy raise for arguments and numbers that nobody has given them before.
+_MISFITS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 def save(buffer: BaseCompressedBuffer, path: str | os.PathLike[str]) -> None:
@@ -59,7 +71,7 @@ def load(
         buffer._restore(state)
     except ExtraBuffersError:
         raise
-    except (StateError, KeyError, TypeError, ValueError, IndexError, AttributeError, MemoryError) as error:
+    except (StateError, *_MISFITS) as error:
         found = f"what does not fit together ({error if isinstance(error, StateError) else repr(error)})"
         hint = "It is damaged, or was made by other code. verify=True tells which."
         raise FileContentError(str(path), f"a {kind.__name__}", found, hint) from error
@@ -123,10 +135,10 @@ def inspect(path: str | os.PathLike[str]) -> Checkpoint:
             {key: from_json(value) for key, value in dict(about["arguments"]).items()},
             int(about["transitions"]),
             dict(about["codecs"]),
-            sum(file.stat().st_size for file in folder.iterdir() if file.is_file()),
+            nbytes_of(folder),
             str(about["library"]),
         )
-    except (StateError, KeyError, TypeError, ValueError) as error:
+    except (StateError, *_MISFITS) as error:
         raise FileContentError(str(path), "a buffer", f"what cannot be read ({error})") from error
 
 

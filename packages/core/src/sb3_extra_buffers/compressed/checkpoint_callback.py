@@ -11,6 +11,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from sb3_extra_buffers.compressed.base import BaseCompressedBuffer
 from sb3_extra_buffers.errors import BufferStateError, ParameterError
 from sb3_extra_buffers.files import replacing
+from sb3_extra_buffers.files.replacing import write_all
 
 MODEL, BUFFER = "model.zip", "buffer"
 
@@ -49,7 +50,7 @@ class BufferCheckpointCallback(BaseCallback):
             packed = io.BytesIO()
             self.model.save(packed)
             with replacing(self.save_path / MODEL) as file:
-                file.write(packed.getbuffer())
+                write_all(file, packed.getbuffer())
             if self.verbose >= 2:
                 print(f"Saved model and buffer after {self.num_timesteps} steps to {self.save_path}")
         return True

@@ -14,7 +14,7 @@ from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 from sb3_extra_buffers.compressed.dict_replay_buffer import CompressedDictReplayBuffer
 from sb3_extra_buffers.compressed.info_json import infos_from, infos_state
 from sb3_extra_buffers.errors import BufferStateError
-from sb3_extra_buffers.files import State
+from sb3_extra_buffers.files import State, StateError
 from sb3_extra_buffers.files.state import within
 
 
@@ -98,6 +98,10 @@ class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
             self.infos = infos_from(state.part("infos"), self.infos.shape)
         for name in ("ep_start", "ep_length", "_current_ep_start"):
             within(name, getattr(self, name), 0, self.buffer_size)
+        # Goals are drawn between a transition and the end of its episode, so there must be something in between.
+        steps = (np.arange(self.buffer_size)[:, None] - self.ep_start) % self.buffer_size
+        if ((self.ep_length > 0) & (steps >= self.ep_length)).any():
+            raise StateError("a transition lies outside of its episode")
 
     def _sample(self, batch_size: int, env: VecNormalize | None) -> Any:
         if not self._storage.evicted_cells:

@@ -186,6 +186,8 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
 
     def _restore(self, state: State) -> None:
         super()._restore(state)
+        # Where the next row goes: beyond the last one, and only if there is none to come.
+        state.part("own").number("pos", 0, self.buffer_size if self.full else self.buffer_size - 1)
         if self.generator_ready:  # what get() does to all arrays, it has done to these
             observations: dict[str, Any] = dict(self._storage.observations)
             self.observations = self._alone({key: self.swap_and_flatten(part) for key, part in observations.items()})

@@ -163,5 +163,6 @@ class SampledTransitions(BaseCompressedBuffer, ReplayBuffer):
 
     def _restore(self, state: State) -> None:
         super()._restore(state)
+        state.part("own").number("pos", 0, self.buffer_size - 1)  # where the next row goes
         if state.fact("has_ahead", bool):
             self._ahead = drawn_from(self, state.part("ahead"))

@@ -16,6 +16,8 @@ from sb3_extra_buffers.files import StateError
 
 #: No observation is larger. What claims to be, is refused before anything is allocated for it.
 MAX_SPACE_NBYTES = 1 << 30
+#: Of dtypes whose bytes are all that there is to them.
+_KINDS_OF_NUMBERS = "biuf"
 
 
 def space_to_json(owner: str, space: spaces.Space[Any]) -> dict[str, Any]:
@@ -52,6 +54,11 @@ def _shape(space: spaces.Space[Any]) -> list[int]:
     return [int(axis) for axis in space.shape or ()]
 
 
+def can_hold(values: np.generic | NDArray[Any]) -> bool:
+    """Whether :func:`numbers_from_json` reads numbers of such a dtype, and as many."""
+    return values.dtype.kind in _KINDS_OF_NUMBERS and values.nbytes <= MAX_SPACE_NBYTES
+
+
 def numbers_to_json(values: Any) -> dict[str, str]:
     """Numbers bit by bit. If all are the same, once."""
     array = np.asarray(values)
@@ -64,7 +71,7 @@ def numbers_to_json(values: Any) -> dict[str, str]:
 def numbers_from_json(said: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     """Rebuild what :func:`numbers_to_json` wrote."""
     dtype = np.dtype(str(said["dtype"]))
-    if dtype.kind not in "biuf":
+    if dtype.kind not in _KINDS_OF_NUMBERS:
         raise ValueError(f"{dtype} is no dtype of numbers")
     if not all(type(axis) is int and axis >= 0 for axis in shape) or prod(shape) * dtype.itemsize > MAX_SPACE_NBYTES:
         raise ValueError(f"it has the shape {shape}")

@@ -21,6 +21,7 @@
     │   ├── FileVersionError      (ValueError)    written by a newer version
     │   ├── FileDamagedError      (ValueError)    bytes are altered or missing; it names them
     │   ├── FileContentError      (ValueError)    whole, but not what was asked for
+    │   ├── FileReadError         (OSError)       no permission, too many open files
     │   └── FileWriteError        (OSError)       no folder, no permission, no space left
     ├── BufferStateError          (ValueError)    sampling what is empty, loading what is too new
     ├── ObservationError          (ValueError)    a value that cannot be stored as it is
@@ -39,6 +40,7 @@ from sb3_extra_buffers.errors.file import (
     FileDamagedError,
     FileError,
     FileMissingError,
+    FileReadError,
     FileVersionError,
     FileWriteError,
     ForeignFileError,
@@ -63,6 +65,7 @@ __all__ = [
     "FileDamagedError",
     "FileError",
     "FileMissingError",
+    "FileReadError",
     "FileVersionError",
     "FileWriteError",
     "ForeignFileError",

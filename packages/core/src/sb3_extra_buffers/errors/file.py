@@ -81,6 +81,18 @@ class FileContentError(FileError, ValueError):
 
 
 @dataclass(eq=False)
+class FileReadError(FileError, OSError):
+    """The system does not let a file be opened: no permission, too many open files, no address space."""
+
+    path: str
+    problem: str
+    hint: str = ""
+
+    def explain(self) -> str:
+        return sentence_join(f"{self.path} cannot be opened: {self.problem}.", self.hint)
+
+
+@dataclass(eq=False)
 class FileWriteError(FileError, OSError):
     """A file or folder cannot be written. What was there before is there; nothing unfinished is left."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
-import mmap
 import os
-import weakref
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -18,11 +19,12 @@ from numpy.typing import NDArray
 from sb3_extra_buffers.errors import (
     FileContentError,
     FileDamagedError,
+    FileError,
     FileMissingError,
+    FileReadError,
     FileVersionError,
     ForeignFileError,
 )
-from sb3_extra_buffers.files.checksums import BLOCK_NBYTES, checksums
 from sb3_extra_buffers.files.layout import (
     BEGINNING_NBYTES,
     FORMAT_VERSION,
@@ -37,13 +39,15 @@ from sb3_extra_buffers.files.layout import (
     parse,
     version_of,
 )
+from sb3_extra_buffers.files.mapping import mapped
+from sb3_extra_buffers.files.seal import Seal, remember
 
 
 class ArrayFile(Mapping[str, NDArray[Any]]):
     """Read-only arrays by name. They are read from the file when they are looked at, page by page.
 
-    The file stays open as long as one of its arrays is in use, also after :meth:`close`, and keeps its content when
-    another one takes its place.
+    The file stays mapped as long as one of its arrays is in use, also after :meth:`close`, and keeps its content when
+    another one takes its place. It takes no descriptor: a checkpoint may have more files than a process may open.
 
     :param path: which file
     """
@@ -51,15 +55,14 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         with _opened(self.path) as file:
+            self._identity = _identity(file)
             size = os.fstat(file.fileno()).st_size
             header_nbytes = self._check_beginning(file.read(LENGTH_NBYTES + BEGINNING_NBYTES), size)
-            content = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
-            #: The open file, for whoever maps parts of it elsewhere; valid until this object is closed or dropped.
-            self.descriptor = os.dup(file.fileno())
-        self._finish = weakref.finalize(self, os.close, self.descriptor)
-        self._content: memoryview | None = memoryview(content)
+            self._content: memoryview | None = mapped(file.fileno(), size)
         self._begin = LENGTH_NBYTES + header_nbytes
         self._layout = self._checked_layout(self._content)
+        self._seal = Seal(self.path, self._begin, self._layout)
+        remember(self._content, self._seal)
         #: Where each array is, by name.
         self.entries: dict[str, Entry] = {entry.name: entry for entry in self._layout.entries}
         #: What the writer said about the arrays.
@@ -97,22 +100,30 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
         """Where in the file an array begins."""
         return self._begin + self.entries[name].begin
 
+    @contextmanager
+    def opened(self) -> Iterator[int | None]:
+        """The descriptor of the file, for whoever maps parts of it elsewhere; ``None`` if it is not there any more."""
+        try:
+            file = self.path.open("rb", buffering=0)
+        except OSError:
+            yield None
+            return
+        with file:
+            yield file.fileno() if _identity(file) == self._identity else None
+
     def verify(self) -> None:
         """Read everything and compare it with its checksums. The error names every block that is damaged."""
-        sums, number, damage = self._sums(), OF_BLOCKS, []
-        for entry in self._layout.entries:
-            for index, checksum in enumerate(checksums(self._bytes_of(entry))):
-                if checksum != sums[number]:
-                    begin = index * BLOCK_NBYTES
-                    damage.append(f"{entry.name!r}, bytes {begin} to {min(begin + BLOCK_NBYTES, entry.nbytes) - 1}")
-                number += 1
+        damage = tuple(self._seal.damage(self._whole(), 0, self.nbytes))
         if damage:
-            raise FileDamagedError(str(self.path), tuple(damage))
+            raise FileDamagedError(str(self.path), damage)
+
+    def check(self, name: str) -> None:
+        """Refuse an array that shall be copied and is damaged."""
+        self._seal.check(self._whole(), self.offset(name), self.offset(name) + self.entries[name].nbytes)
 
     def close(self) -> None:
         """Let go of the file. Arrays that are still in use stay valid."""
         self._content = None
-        self._finish()
 
     def __enter__(self) -> ArrayFile:
         return self
@@ -162,18 +173,40 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
         return np.frombuffer(self._bytes_of(self._layout.checksums), "<u4")
 
     def _bytes_of(self, entry: Entry) -> memoryview:
+        return self._whole()[self._begin + entry.begin : self._begin + entry.end]
+
+    def _whole(self) -> memoryview:
         if self._content is None:
             raise ValueError(f"{self.path} was closed")
-        return self._content[self._begin + entry.begin : self._begin + entry.end]
+        return self._content
 
 
-def _opened(path: Path) -> BinaryIO:
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
-        return path.open("rb")
+        with path.open("rb") as file:
+            yield file
+    except FileError:
+        raise
     except FileNotFoundError:
         raise FileMissingError(str(path)) from None
     except IsADirectoryError:
         raise ForeignFileError(str(path), "it is a folder") from None
+    except (OSError, MemoryError) as error:
+        raise FileReadError(str(path), getattr(error, "strerror", None) or str(error), _hint(error)) from error
+
+
+def _hint(error: Exception) -> str:
+    number = getattr(error, "errno", None)
+    if number in (errno.EMFILE, errno.ENFILE):
+        return "Close files, or raise the limit that `ulimit -n` shows."
+    return "Ask its owner for the permission to read it." if number in (errno.EACCES, errno.EPERM) else ""
+
+
+def _identity(file: BinaryIO | FileIO) -> tuple[int, ...]:
+    """By which a file is told from another one that came to its place, and from itself after it was written to."""
+    found = os.fstat(file.fileno())
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

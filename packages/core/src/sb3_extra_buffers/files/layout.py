@@ -158,14 +158,27 @@ def parse(header: bytes, data_nbytes: int) -> Layout:
     return Layout(kind, metadata, entries[0], tuple(entries[1:]))
 
 
-def _entry(name: str, value: dict[str, Any]) -> Entry:
-    dtype, shape = BY_NAME[value["dtype"]], tuple(value["shape"])
-    begin, end = value["data_offsets"]
-    if not all(type(number) is int and 0 <= number <= _MAX_SIZE for number in (*shape, begin, end)):
+def checked_shape(name: str, dtype: np.dtype[Any], said: Any) -> tuple[int, ...]:
+    """A shape that an array can have.
+
+    :param name: of the array, for the error
+    :param dtype: of its elements
+    :param said: what a file says its shape is
+    """
+    shape = tuple(said) if isinstance(said, list) else (None,)
+    if not all(type(axis) is int and 0 <= axis <= _MAX_SIZE for axis in shape):
         raise HeaderError(f"{name!r} has sizes that are none")
     # Also of an array without elements: numpy multiplies the axes that it has.
     if len(shape) > _MAX_AXES or dtype.itemsize * math.prod(max(axis, 1) for axis in shape) > _MAX_SIZE:
         raise HeaderError(f"{name!r} has a shape that no array can have")
+    return shape
+
+
+def _entry(name: str, value: dict[str, Any]) -> Entry:
+    dtype = BY_NAME[value["dtype"]]
+    shape, (begin, end) = checked_shape(name, dtype, value["shape"]), value["data_offsets"]
+    if not all(type(number) is int and 0 <= number <= _MAX_SIZE for number in (begin, end)):
+        raise HeaderError(f"{name!r} has sizes that are none")
     entry = Entry(name, dtype, shape, begin)
     if entry.end != end:
         raise HeaderError(f"{name!r} of shape {shape} cannot end at {end}")

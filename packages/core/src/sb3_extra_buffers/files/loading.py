@@ -35,6 +35,8 @@ def load_state(path: str | os.PathLike[str], verify: bool = False) -> tuple[Stat
             raise FileDamagedError(str(folder), (f"{Path(error.path).name} is missing",)) from None
         if verify:
             segments.verify()
+        else:
+            manifest.source = segments
         try:
             return _assembled(manifest, segments), manifest
         except KeyError as error:

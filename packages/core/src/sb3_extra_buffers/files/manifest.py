@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,10 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.errors import FileDamagedError, FileMissingError, FileVersionError, ForeignFileError
+from sb3_extra_buffers.errors import (
+    FileContentError,
+    FileDamagedError,
+    FileMissingError,
+    FileVersionError,
+    ForeignFileError,
+)
 from sb3_extra_buffers.files.array_file import ArrayFile, open_arrays
 from sb3_extra_buffers.files.dtypes import BY_NAME, name_of
-from sb3_extra_buffers.files.segments import Segment
+from sb3_extra_buffers.files.layout import HeaderError, checked_shape
+from sb3_extra_buffers.files.segments import Segment, Segments
 from sb3_extra_buffers.files.writing import as_bytes, write
 
 KIND = "checkpoint"
@@ -59,7 +67,7 @@ class Blocked:
 
     @property
     def nbytes(self) -> int:
-        return int(np.prod(self.shape, dtype=object)) * self.dtype.itemsize
+        return math.prod(self.shape) * self.dtype.itemsize
 
     def block_nbytes(self, index: int) -> int:
         """Size of a block."""
@@ -91,6 +99,7 @@ class Manifest:
     :param logs: by key
     :param segments: all that are needed, by number
     :param serial: by which it is told from others
+    :param source: the segments that it was loaded from and that nobody has compared with their checksums yet
     """
 
     about: dict[str, Any]
@@ -100,6 +109,7 @@ class Manifest:
     logs: dict[str, list[Stretch]] = field(default_factory=dict)
     segments: dict[int, Segment] = field(default_factory=dict)
     serial: str = field(default_factory=lambda: secrets.token_hex(16))
+    source: Segments | None = field(default=None, compare=False, repr=False)
 
     def write(self, folder: Path) -> None:
         """Put it in place of the one that is there: from now on, this is the state."""
@@ -137,6 +147,9 @@ def read_manifest(folder: Path, verify: bool = True) -> Manifest:
     with open_arrays(path, KIND, verify) as file:
         try:
             return _parsed(file)
+        except HeaderError as error:
+            hint = "It was altered, or made by other code: use another copy of it."
+            raise FileContentError(str(path), "a checkpoint", f"what no state is made of: {error}", hint) from None
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, FileVersionError):
                 raise
@@ -146,14 +159,14 @@ def read_manifest(folder: Path, verify: bool = True) -> Manifest:
 
 def _parsed(file: ArrayFile) -> Manifest:
     said = file.metadata
-    if said["version"] > VERSION:
+    if _whole(said["version"]) > VERSION:
         raise FileVersionError(str(file.path), said["version"], VERSION)
     arrays, digests, done = {}, file["digests"].tobytes(), 0
     for name, entry in said["arrays"].items():
-        dtype, shape, numbers = BY_NAME[entry["dtype"]], tuple(entry["shape"]), entry["files"]
-        found = Blocked(dtype, shape, numbers, [])
+        dtype, numbers = BY_NAME[entry["dtype"]], [_whole(number) for number in entry["files"]]
+        found = Blocked(dtype, checked_shape(name, dtype, entry["shape"]), numbers, [])
         count = -(-found.nbytes // BLOCK_NBYTES)
-        if len(numbers) != count or not all(type(axis) is int and axis >= 0 for axis in shape):
+        if len(numbers) != count:
             raise ValueError(f"{name!r} has {len(numbers)} blocks")
         part = digests[done : done + count * DIGEST_NBYTES]
         found.digests.extend(part[at : at + DIGEST_NBYTES] for at in range(0, len(part), DIGEST_NBYTES))

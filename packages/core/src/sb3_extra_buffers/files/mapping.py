@@ -45,6 +45,21 @@ def is_page(number: int) -> bool:
     return number % mmap.PAGESIZE == 0
 
 
+def mapped(descriptor: int, nbytes: int) -> memoryview:
+    """A file to be read, which may be closed, replaced or removed afterwards.
+
+    :param descriptor: of the file
+    :param nbytes: its size
+    """
+    if not can_map():
+        return memoryview(mmap.mmap(descriptor, nbytes, access=mmap.ACCESS_READ))
+    # Python's own mapping of a file keeps a descriptor for life; a process has about a thousand of them.
+    pages = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)
+    content = np.frombuffer(pages, np.uint8)
+    _map_at(content.ctypes.data, nbytes, mmap.PROT_READ, mmap.MAP_SHARED, descriptor, 0)
+    return memoryview(pages)
+
+
 def map_over(target: NDArray[np.uint8], descriptor: int, offset: int) -> None:
     """Let bytes of an open file take the place of memory. The file may be closed, replaced or removed afterwards.
 
@@ -57,8 +72,11 @@ def map_over(target: NDArray[np.uint8], descriptor: int, offset: int) -> None:
         raise ValueError(f"{nbytes} bytes at {begin}, and byte {offset} of a file, are no whole pages")
     if os.fstat(descriptor).st_size < offset + nbytes:  # to look there would end the process
         raise ValueError(f"a file has no {nbytes} bytes at {offset}")
-    protection, flags = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | _MAP_FIXED
-    if _mmap()(begin, nbytes, protection, flags, descriptor, offset) != begin:
+    _map_at(begin, nbytes, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE, descriptor, offset)
+
+
+def _map_at(begin: int, nbytes: int, protection: int, flags: int, descriptor: int, offset: int) -> None:
+    if _mmap()(begin, nbytes, protection, flags | _MAP_FIXED, descriptor, offset) != begin:
         raise MemoryError(f"The operating system refused to map {nbytes:,} bytes of a file.")
 
 

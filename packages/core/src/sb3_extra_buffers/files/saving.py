@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.errors import FileContentError, FileError, FileWriteError
+from sb3_extra_buffers.errors import FileError
 from sb3_extra_buffers.files.dtypes import storable
+from sb3_extra_buffers.files.folder import checkpoint_in, held, needed_of, remove_rest
 from sb3_extra_buffers.files.manifest import (
     BLOCK_NBYTES,
     MAX_INLINE_NBYTES,
-    NAME,
     Blocked,
     Manifest,
     Stretch,
     blocks_of,
     digest,
-    read_manifest,
 )
-from sb3_extra_buffers.files.replacing import UNFINISHED, sync_folder
-from sb3_extra_buffers.files.segments import MAX_NBYTES, PATTERN, Segment, number_of, write_segments
+from sb3_extra_buffers.files.seal import check_origin
+from sb3_extra_buffers.files.segments import (
+    MAX_NBYTES,
+    PATTERN,
+    Segment,
+    Segments,
+    are_there,
+    number_of,
+    write_segments,
+)
 from sb3_extra_buffers.files.state import Log, State
 
 #: More small segments than this are merged: each is a mapped file for whoever loads.
@@ -48,75 +54,44 @@ def save_state(
     :return: what is there now
     """
     folder = Path(path)
-    with _locked(folder):
-        there = _serial(folder)
-        saved = known if known is not None and known.serial == there else None
-        plan = _Plan(state, saved)
-        manifest = Manifest(about, state.facts, plan.inline, plan.arrays, plan.logs)
-        segments = dict(saved.segments) if saved is not None else {}
-        first = 1 + max((number_of(found) or 0 for found in folder.glob(PATTERN)), default=0)
-        for number, segment, names in write_segments(folder, plan.items(), first):
-            segments[number] = segment
-            plan.settle(number, names)
-        needed = plan.needed()
-        manifest.segments = {number: part for number, part in segments.items() if number in needed}
-        manifest.write(folder)
-        manifest.inline = {}  # of what the owner goes on to change, nothing is kept
-        _remove_rest(folder, manifest)
+    with held(folder):
+        there = checkpoint_in(folder)
+        needed = needed_of(folder, there)
+        remove_rest(folder, needed)  # what an earlier attempt has left may be the room that this one needs
+        try:
+            manifest = _saved(folder, state, about, known, there)
+        except BaseException:
+            with suppress(OSError, FileError):
+                replaced = checkpoint_in(folder)  # read again: the error may have come when all was done
+                remove_rest(folder, needed if replaced is None else replaced.segments)
+            raise
+        with suppress(OSError):  # what cannot be removed now, the next save will
+            remove_rest(folder, manifest.segments)
     return manifest
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """The folder of a checkpoint that nobody else is writing to."""
-    if not folder.exists():
-        try:
-            folder.mkdir()
-        except OSError as error:
-            hint = "It is made in a folder that exists and that you may write to."
-            raise FileWriteError(str(folder), "save", error.strerror or str(error), hint) from error
-        sync_folder(folder.parent)
-    elif not folder.is_dir():
-        hint = "Choose another path."
-        raise FileContentError(str(folder), "a folder to save to", "a file", hint)
-    try:
-        import fcntl
-    except ImportError:  # on Windows two processes that save to one folder are not kept apart
-        yield
-        return
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(number)
-        hint = "Wait for it, or choose another path."
-        raise FileContentError(str(folder), "a folder to save to", "what another process is saving now", hint) from None
-    try:
-        yield
-    finally:
-        os.close(number)  # and is unlocked, as it is if the process is killed
-
-
-def _serial(folder: Path) -> str | None:
-    """Which checkpoint is there. One that is damaged is as good as none: it will be replaced."""
-    if not (folder / NAME).exists():
-        others = [found.name for found in folder.iterdir() if number_of(found) is None]
-        if any(not name.endswith(UNFINISHED) for name in others):
-            hint = "Choose a path that does not exist, or an empty folder."
-            raise FileContentError(str(folder), "a folder to save to", f"other files ({others[0]})", hint)
-        return None
-    try:
-        return read_manifest(folder).serial
-    except FileError:
-        return None
-
-
-def _remove_rest(folder: Path, manifest: Manifest) -> None:
-    """Remove segments that nobody needs, also those of a process that was killed while saving."""
-    for path in folder.iterdir():
-        number = number_of(path)
-        if (number is not None and number not in manifest.segments) or path.name.endswith(UNFINISHED):
-            path.unlink(missing_ok=True)
+def _saved(
+    folder: Path, state: State, about: dict[str, Any], known: Manifest | None, there: Manifest | None
+) -> Manifest:
+    """Write what is not there yet, and then the manifest."""
+    is_known = known is not None and there is not None and known.serial == there.serial
+    saved = known if known is not None and is_known and are_there(folder, known.segments) else None
+    plan = _Plan(state, saved)
+    if known is not None and known.source is not None:
+        plan.check_arrays(known, known.source)
+    manifest = Manifest(about, state.facts, plan.inline, plan.arrays, plan.logs)
+    segments = dict(saved.segments) if saved is not None else {}
+    # A number is never used twice, also if a file has vanished: somebody may still look for what it was.
+    numbers = [number_of(found) or 0 for found in folder.glob(PATTERN)]
+    numbers += [number for one in (known, there) if one is not None for number in one.segments]
+    for number, segment, names in write_segments(folder, plan.items(), 1 + max(numbers, default=0)):
+        segments[number] = segment
+        plan.settle(number, names)
+    needed = plan.needed()
+    manifest.segments = {number: part for number, part in segments.items() if number in needed}
+    manifest.write(folder)
+    manifest.inline = {}  # of what the owner goes on to change, nothing is kept
+    return manifest
 
 
 class _Plan:
@@ -188,6 +163,19 @@ class _Plan:
                     found.append(moved)
             self.logs[key] = found
 
+    def check_arrays(self, known: Manifest, source: Segments) -> None:
+        """Refuse blocks that differ from what was saved if it was not their owner who has changed them.
+
+        :param known: what the state was loaded from
+        :param source: its segments
+        """
+        for name, array in self.arrays.items():
+            before = known.arrays.get(name)
+            if before is not None:
+                for index, (old, new) in enumerate(zip(before.digests, array.digests)):
+                    if old != new:
+                        source.check(before.files[index], block_name(name, index))
+
     def items(self) -> dict[str, NDArray[np.uint8]]:
         """All bytes that are to be written, by name. What is in memory is not copied."""
         # Blocks of full size first: they are as large as pages, so all of them can be mapped where they are needed.
@@ -213,6 +201,8 @@ class _Plan:
     def _read(self, key: str, part: Stretch) -> NDArray[np.uint8]:
         log = next(log for log in self._sources[key] if log.begin <= part.begin and part.end <= log.end)
         contents = log.read(part.begin, part.end)
+        for content in contents:
+            check_origin(content)
         return contents[0] if len(contents) == 1 else np.concatenate(contents)
 
     def settle(self, number: int, items: list[str]) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain, groupby
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.files.array_file import ArrayFile
 from sb3_extra_buffers.files.manifest import BLOCK_NBYTES, Blocked
 from sb3_extra_buffers.files.mapping import can_map, is_mappable, is_page, map_over, mappable
 from sb3_extra_buffers.files.saving import block_name
@@ -23,13 +25,13 @@ class _Run:
 
     :param begin: where in the array
     :param end: behind it
-    :param descriptor: of the file
+    :param file: which one
     :param offset: where in the file
     """
 
     begin: int
     end: int
-    descriptor: int
+    file: ArrayFile
     offset: int
 
     @property
@@ -42,7 +44,7 @@ class Scattered:
 
     :param name: of the array
     :param blocked: where its blocks are
-    :param segments: the files; they stay open as long as this object is there
+    :param segments: the files; they stay mapped as long as this object is there
     """
 
     def __init__(self, name: str, blocked: Blocked, segments: Segments) -> None:
@@ -73,10 +75,15 @@ class Scattered:
         :param target: bytes; as many as the array has
         """
         done = 0
-        for run in self._runs if is_mappable(target) else ():
-            self._copy(target, done, run.begin)
-            map_over(target[run.begin : run.end], run.descriptor, run.offset)
-            done = run.end
+        for _, runs in groupby(self._runs if is_mappable(target) else (), lambda run: id(run.file)):
+            first = next(runs)
+            with first.file.opened() as descriptor:
+                if descriptor is None:
+                    continue  # what was replaced or removed since is copied out of the mapping that was made before
+                for run in chain((first,), runs):
+                    self._copy(target, done, run.begin)
+                    map_over(target[run.begin : run.end], descriptor, run.offset)
+                    done = run.end
         self._copy(target, done, self._blocked.nbytes)
 
     def _copy(self, target: NDArray[np.uint8], begin: int, end: int) -> None:
@@ -89,5 +96,5 @@ class Scattered:
 
 
 def _follows(run: _Run, other: _Run) -> bool:
-    ends = run.end, run.descriptor, run.offset + run.end - run.begin
-    return ends == (other.begin, other.descriptor, other.offset)
+    ends = run.end, run.offset + run.end - run.begin
+    return run.file is other.file and ends == (other.begin, other.offset)

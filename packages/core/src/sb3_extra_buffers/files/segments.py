@@ -9,7 +9,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.errors import FileDamagedError
+from sb3_extra_buffers.errors import (
+    FileContentError,
+    FileDamagedError,
+    FileMissingError,
+    FileVersionError,
+    ForeignFileError,
+)
 from sb3_extra_buffers.files.array_file import ArrayFile, open_arrays
 from sb3_extra_buffers.files.layout import ALIGNMENT, PAGE_ALIGNMENT, Entry
 from sb3_extra_buffers.files.writing import write
@@ -85,10 +91,16 @@ class Segments:
         """Bytes of a segment; read-only, and where they are."""
         return self._holding(number, name, nbytes)[name]
 
-    def place(self, number: int, name: str, nbytes: int) -> tuple[int, int]:
-        """The descriptor of a segment's file, and where in it these bytes begin."""
+    def place(self, number: int, name: str, nbytes: int) -> tuple[ArrayFile, int]:
+        """The file of a segment, and where in it these bytes begin."""
         file = self._holding(number, name, nbytes)
-        return file.descriptor, file.offset(name)
+        return file, file.offset(name)
+
+    def check(self, number: int, name: str) -> None:
+        """Refuse bytes that were taken over, changed and shall be written again, if they were damaged."""
+        file = self._files.get(number)
+        if file is not None and name in file.entries:
+            file.check(name)
 
     def verify(self) -> None:
         """Compare everything with its checksums."""
@@ -108,3 +120,17 @@ class Segments:
         if file.sums != segment.sums:
             raise FileDamagedError(str(path), ("it is not the file that the manifest knows under this name",))
         return file
+
+
+def are_there(folder: Path, known: dict[int, Segment]) -> bool:
+    """Whether all segments of a manifest are where it says. Only headers are read.
+
+    :param folder: of the checkpoint
+    :param known: what the manifest says of them
+    """
+    try:
+        for number, segment in known.items():
+            Segments._open(path_of(folder, number), segment).close()
+    except (FileMissingError, FileDamagedError, ForeignFileError, FileContentError, FileVersionError):
+        return False
+    return True
