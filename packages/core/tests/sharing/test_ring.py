@@ -164,6 +164,24 @@ def test_files_that_are_no_rings_are_refused(ring, tmp_path):
             Ring.attach(other)
 
 
+def test_a_ring_that_is_being_made_is_no_ring_yet_and_never_a_damaged_one(tmp_path, monkeypatch):
+    path, found = tmp_path / "new", []
+    frombuffer = np.frombuffer
+
+    def looked_at(*given):  # whatever is written into the new file passes here
+        if path.exists():
+            with pytest.raises(ForeignFileError, match="being made at this moment, try again"):
+                Ring.attach(path)
+            found.append(len(given))
+        return frombuffer(*given)
+
+    monkeypatch.setattr(np, "frombuffer", looked_at)
+    Ring.create(path, RECORD, 5)
+    monkeypatch.undo()
+    assert len(found) >= 3
+    assert Ring.attach(path).slots == 5
+
+
 @settings(max_examples=200, deadline=None)
 @given(place=st.integers(0, 1000), value=st.integers(0, 255))
 def test_no_byte_of_the_head_makes_a_reader_hang_or_crash(tmp_path_factory, place, value):

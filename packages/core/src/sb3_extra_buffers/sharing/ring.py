@@ -75,10 +75,8 @@ class Ring:
             raise ParameterError("Ring", "slots", slots, "it must be an integer of at least 1")
         text = described(record)
         begin = _slots_begin(len(text))
-        content = make(path, _MAGIC, begin + int(slots) * _slot_dtype(record).itemsize)
-        content[_SIZES : _SIZES + 16].view("<u8")[:] = slots, len(text)
-        content[_DESCRIPTION : _DESCRIPTION + len(text)] = np.frombuffer(text, np.uint8)
-        return cls(path, content)
+        parts = {_SIZES: np.array([slots, len(text)], "<u8").tobytes(), _DESCRIPTION: text}
+        return cls(path, make(path, _MAGIC, begin + int(slots) * _slot_dtype(record).itemsize, parts))
 
     @classmethod
     def attach(cls, path: str | os.PathLike[str]) -> Ring:
