@@ -196,11 +196,11 @@ class DurableHeap(MmapHeap):
     def _keep(self, saved: SavedBytes, starts: Indices, lengths: Indices) -> None:
         # Not left in the files that were loaded: this heap must be found again without them.
         super()._keep(saved, starts, lengths)
-        self._saved = None
         for cell, start, length in zip(np.flatnonzero(self._lengths).tolist(), starts.tolist(), lengths.tolist()):
-            payload = saved.view(start, length)
+            payload = self.view(start, length)
             self._write(start % self._capacity, payload)
             self._checksum_of[cell] = crc32(payload)
+        self._leave_saved()
         self._rewrite_journal()
 
     def _check_room(self, cells: list[int], oldest: int) -> None:

@@ -85,7 +85,7 @@ class RingHeap(TableHeap):
         self._tail = 0
         self._queue.clear()
         self._log += 1
-        self._saved = None
+        self._leave_saved()
 
     def _allocate(self) -> Block:
         return Block.anonymous(self.label, self._capacity)
@@ -152,7 +152,7 @@ class RingHeap(TableHeap):
     def _make_room(self, oldest: int) -> None:
         """Evict every row that has a payload before position ``oldest``."""
         if self._saved is not None and oldest >= self._saved.end:
-            self._saved = None
+            self._leave_saved()
         if not self._queue.begins_before(oldest):
             return
         overtaken, starts, rows = self._queue.pop_before(oldest)
@@ -208,6 +208,10 @@ class RingHeap(TableHeap):
         if len(starts):
             saved.check(starts, lengths)
             self._saved = saved
+
+    def _leave_saved(self) -> None:
+        """Nothing that was loaded is needed any more."""
+        self._saved = None
 
     def _snapshot(self) -> dict[str, object]:
         return {**super()._snapshot(), "rows": self._queue.rows_alive(self._starts)}
