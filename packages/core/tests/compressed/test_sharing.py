@@ -106,7 +106,7 @@ def test_a_damaged_record_is_named_and_alone_left_out(fed):
 
 
 def test_what_a_buffer_has_no_room_for_stays_in_the_rings(fed, monkeypatch):
-    rings, buffer, feeder = fed(10)
+    _, buffer, feeder = fed(10)
     monkeypatch.setattr(buffer, "add", lambda *_: (_ for _ in ()).throw(HeapFullError("ring", 2, 1)))
     with pytest.raises(HeapFullError):
         feeder.feed()

@@ -88,7 +88,8 @@ class BaseCompressedBuffer(BaseBuffer):
         :param path: the folder
         :param device: PyTorch device
         :param verify: Read everything and compare it with its checksums first
-        :param replaced: ``threads`` or ``heap_kwargs`` other than those that were saved; for some classes more
+        :param replaced: ``threads`` or ``heap_kwargs`` other than those that were saved; for some classes more. Where
+            a file heap has its file is never taken from a checkpoint: without ``folder`` or ``path``, it is temporary.
         """
         return checkpoint.load(cls, path, device, verify, replaced)
 
