@@ -15,6 +15,7 @@ from gymnasium import spaces
 
 from sb3_extra_buffers.compressed.argument_json import from_json, to_json
 from sb3_extra_buffers.compressed.claimed_place import claimed_place
+from sb3_extra_buffers.compressed.subclasses import refuse_uncovered
 from sb3_extra_buffers.errors import BufferStateError, ExtraBuffersError, FileContentError
 from sb3_extra_buffers.files import Manifest, StateError, load_state, read_manifest, save_state
 
@@ -30,7 +31,9 @@ _known: WeakKeyDictionary[Any, Manifest] = WeakKeyDictionary()
 def save(buffer: BaseCompressedBuffer, path: str | os.PathLike[str]) -> None:
     """Make a folder hold a buffer. See :meth:`BaseCompressedBuffer.save`."""
     name = type(buffer).__name__
-    arguments = {key: to_json(name, key, value) for key, value in buffer._arguments().items()}
+    given, state = buffer._arguments(), buffer._state()
+    refuse_uncovered(buffer, given, state)
+    arguments = {key: to_json(name, key, value) for key, value in given.items()}
     about = {
         "class": name,
         "arguments": arguments,
@@ -38,7 +41,7 @@ def save(buffer: BaseCompressedBuffer, path: str | os.PathLike[str]) -> None:
         "codecs": {key: array.codec for key, array in buffer._storage.observations.items()},
         "library": _library(),
     }
-    _known[buffer] = save_state(path, buffer._state(), about, _known.get(buffer))
+    _known[buffer] = save_state(path, state, about, _known.get(buffer))
 
 
 def load(
