@@ -9,7 +9,6 @@ import resource
 import shutil
 import signal
 import time
-from contextlib import suppress
 from importlib import import_module
 from io import FileIO
 from pathlib import Path
@@ -17,9 +16,12 @@ from typing import Any
 
 from sb3_extra_buffers.compressed import CompressedReplayBuffer
 from sb3_extra_buffers.errors import FileError
+from scripts.faults.children import Told, begins, ended_by_itself_badly, forked, in_child, tell
 from scripts.faults.steps import EVERY, LAYOUTS, add, is_right, judge, loaded, new_buffer, steps_of, work
-from scripts.faults.tally import Tally, in_child, tell
+from scripts.faults.tally import Tally
 
+#: About how long a save takes, in seconds, and how large the files are that it writes: faults are spread over these.
+SAVE_SECONDS, FILE_NBYTES = 0.05, 20_000
 #: Where files are opened to be written.
 replacing: Any = import_module("sb3_extra_buffers.files.replacing")
 
@@ -31,18 +33,21 @@ def first_kills(folder: Path, runs: int, rng: random.Random) -> Tally:
         options, steps, base = LAYOUTS[run % len(LAYOUTS)], EVERY * rng.randrange(1, 9), folder / f"first-{run}"
         base.mkdir()
 
-        def save(told: int, options: dict[str, Any] = options, steps: int = steps, base: Path = base) -> None:
+        def save(telling: int, options: dict[str, Any] = options, steps: int = steps, base: Path = base) -> None:
             buffer = new_buffer(options)
             add(buffer, 0, steps)
             for number in range(1000):
                 twin = CompressedReplayBuffer.load(base / "0", "cpu") if number else buffer
+                begins(telling)
                 twin.save(base / str(number))
-                tell(told, number)
+                tell(telling, number)
 
-        told = in_child(save, 1, rng.uniform(0, 0.05))
-        for number in range(len(told) + 1):
-            judge(tally, base / str(number), options, steps if number < len(told) else 0)
-        tally.runs -= len(told)  # the fault was injected once, whatever there was to look at
+        told = in_child(save, 1, rng.uniform(0, SAVE_SECONDS))
+        _count(tally, told)
+        saved = len(told.committed)
+        for number in range(saved + 1):
+            judge(tally, base / str(number), options, steps if number < saved else 0)
+        tally.runs -= saved  # one process was killed, whatever there was to look at
         shutil.rmtree(base)
     return tally
 
@@ -53,8 +58,10 @@ def kills(folder: Path, runs: int, rng: random.Random) -> Tally:
     for run in range(runs):
         if run % 25 == 0:
             committed, options, path = 0, LAYOUTS[run // 25 % len(LAYOUTS)], folder / f"killed-{run}"
-        told = in_child(lambda pipe: work(path, options, pipe, 1000), rng.randrange(4), rng.uniform(0, 0.1))  # noqa: B023
-        committed = judge(tally, path, options, max([committed, *told]))
+        delay = rng.uniform(0, SAVE_SECONDS)
+        told = in_child(lambda pipe: work(path, options, pipe, 1000), rng.randrange(4), delay)  # noqa: B023
+        _count(tally, told)
+        committed = judge(tally, path, options, max([committed, *told.committed]))
     return tally
 
 
@@ -62,15 +69,24 @@ def size_limits(folder: Path, runs: int, rng: random.Random) -> Tally:
     """Let the system refuse to write beyond a random size of file."""
     tally, committed, options = Tally("the system refuses to write beyond a size"), 0, LAYOUTS[1]
 
-    def limited(told: int) -> None:
+    def limited(telling: int) -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (rng.randrange(60_000), resource.RLIM_INFINITY))
-        work(folder / "limited", options, told, 2)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        work(folder / "limited", options, telling, 2, may_fail=True)
 
     for _ in range(runs):
-        rng.random()
-        committed = judge(tally, folder / "limited", options, max([committed, *in_child(limited)]))
+        limit = rng.randrange(FILE_NBYTES)
+        told = in_child(limited)
+        _count(tally, told)
+        committed = judge(tally, folder / "limited", options, max([committed, *told.committed]))
     return tally
+
+
+def _count(tally: Tally, told: Told) -> None:
+    """Take in what a process has told: it was killed while it saved, or the system has refused to write."""
+    tally.injected += (told.is_saving and not told.is_broken) + told.failed
+    tally.committed += len(told.committed)
+    tally.broken += told.is_broken
 
 
 class FailingFile(FileIO):
@@ -91,18 +107,20 @@ def bad_disks(folder: Path, runs: int, rng: random.Random) -> Tally:
     buffer, committed, real = loaded(path, options), 0, replacing.FileIO
     for _ in range(runs):
         add(buffer, steps_of(buffer), EVERY)
-        FailingFile.left = rng.randrange(60_000)
+        FailingFile.left = rng.randrange(2 * FILE_NBYTES)
         replacing.FileIO = FailingFile
         try:
             buffer.save(path)
             committed = steps_of(buffer)
+            tally.committed += 1
         except OSError:
-            pass
+            tally.injected += 1
         finally:
             replacing.FileIO = real
         judge(tally, path, options, committed)
         if rng.random() < 0.5:
             buffer.save(path)
+            tally.committed += 1
             committed = judge(tally, path, options, steps_of(buffer))
     return tally
 
@@ -114,9 +132,11 @@ def damages(folder: Path, runs: int, rng: random.Random) -> Tally:
     for _ in range(3):
         add(buffer, steps_of(buffer), EVERY)
         buffer.save(path)
+        tally.committed += 1
     paths = sorted(path.iterdir())
     for _ in range(runs):
         tally.runs += 1
+        tally.injected += 1
         file = rng.choice(paths)
         content = file.read_bytes()
         changed, place = bytearray(content), rng.randrange(len(content))
@@ -141,17 +161,17 @@ def readers(folder: Path, runs: int, rng: random.Random) -> Tally:
     buffer = loaded(path, options)
     add(buffer, 0, EVERY)
     buffer.save(path)
-    child = os.fork()
-    if not child:
-        with suppress(BaseException):
-            work(path, options, os.open(os.devnull, os.O_WRONLY), 1_000_000)
-        os._exit(0)
-    last = 0
+    silent = os.open(os.devnull, os.O_WRONLY)
+    child, last = forked(lambda telling: work(path, options, telling, 1_000_000), silent), EVERY
     try:
         for _ in range(runs):
             time.sleep(rng.uniform(0, 0.02))
-            last = judge(tally, path, options, last)
+            found = judge(tally, path, options, last)
+            tally.injected += found > last  # it was saved to since
+            last = found
     finally:
         os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        tally.broken += ended_by_itself_badly(child)
+        os.close(silent)
+    tally.committed += last > EVERY
     return tally

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sb3_extra_buffers.errors import FileError
 from scripts.faults.steps import EVERY, LAYOUTS, add, judge, loaded, new_buffer, steps_of
 from scripts.faults.tally import NotPermittedError, Tally
 
@@ -43,13 +42,14 @@ def full_disks(folder: Path, runs: int, rng: random.Random) -> Tally:
                 _fill(filler, rng.randrange(15_000))
                 try:
                     buffer.save(path)
-                    committed = steps_of(buffer)
-                except (OSError, FileError):
+                except OSError:
+                    tally.injected += 1
                     judge(tally, path, options, committed)
                     filler.unlink()
                     buffer.save(path)
-                    committed = steps_of(buffer)
-                    tally.runs -= 1  # once refused, once saved: one fault
+                    tally.runs -= 1  # once refused, once saved: one disk that was full
+                tally.committed += 1
+                committed = steps_of(buffer)
                 judge(tally, path, options, committed)
                 filler.unlink(missing_ok=True)
                 if rng.random() < 0.3:

@@ -10,7 +10,8 @@ import numpy as np
 
 from sb3_extra_buffers.heaps import Heap, create, journal
 from sb3_extra_buffers.testing.heap_subject import held, payload, put
-from scripts.faults.tally import Tally, in_child, tell
+from scripts.faults.children import begins, in_child, tell
+from scripts.faults.tally import Tally
 
 #: Sixty cells are used. So many that the order of writing never has to be tidied up, which evicts a little less.
 _CELLS, _CAPACITY = 30_000, 50_000
@@ -33,20 +34,25 @@ def heap_kills(folder: Path, runs: int, rng: random.Random) -> Tally:
     written = 0
     put(ahead, *row(0))
 
-    def write(told: int) -> None:
+    def write(telling: int) -> None:
         journal._MIN_NBYTES = _JOURNAL_NBYTES
         heap = _reopened(path) if path.exists() else create("mmap", _CELLS, capacity=_CAPACITY, path=str(path))
         for number in range(written, 1 << 30):
-            put(heap, *row(number))
-            tell(told, number)
+            cells, payloads = row(number)
+            begins(telling)
+            put(heap, cells, payloads)
+            tell(telling, number)
 
     for _ in range(runs):
         tally.runs += 1
-        told = in_child(write, rng.randrange(1, 60), rng.uniform(0, 0.01))
-        for number in told:
+        told = in_child(write, rng.randrange(1, 60), rng.choice([0, 0, rng.uniform(0, 0.01)]))
+        tally.injected += told.is_saving and not told.is_broken
+        tally.committed += len(told.committed)
+        tally.broken += told.is_broken
+        for number in told.committed:
             put(behind, *row(number))
             put(ahead, *row(number + 1))
-        written += len(told)
+        written += len(told.committed)
         heap = _reopened(path)
         found, old, new = held(heap), held(behind), held(ahead)
         if found == new:  # committed, and killed before it could say so

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers.compressed import CompressedReplayBuffer
 from sb3_extra_buffers.errors import FileError, ForeignFileError
-from scripts.faults.tally import Tally, tell
+from scripts.faults.children import begins, failed, tell
+from scripts.faults.tally import Tally
 
 SPACE, ACTIONS = spaces.Box(0, 255, (4, 24, 24), np.uint8), spaces.Discrete(3)
 ROWS, EVERY = 300, 40
@@ -74,13 +75,27 @@ def loaded(path: Path, options: dict[str, Any]) -> CompressedReplayBuffer:
         return new_buffer(options)
 
 
-def work(path: Path, options: dict[str, Any], told: int, saves: int) -> None:
-    """Load, go on, and save again and again; tell each number of steps when it is committed."""
+def work(path: Path, options: dict[str, Any], telling: int, saves: int, may_fail: bool = False) -> None:
+    """Load, go on, and save again and again; tell each number of steps when it is committed.
+
+    :param path: the checkpoint
+    :param options: of a buffer, if there is none yet
+    :param telling: where to
+    :param saves: how often
+    :param may_fail: whether the system has been told to refuse writing
+    """
     buffer = loaded(path, options)
     for _ in range(saves):
         add(buffer, steps_of(buffer), EVERY)
-        buffer.save(path)
-        tell(told, steps_of(buffer))
+        begins(telling)
+        try:
+            buffer.save(path)
+        except OSError:
+            if not may_fail:
+                raise
+            failed(telling)
+        else:
+            tell(telling, steps_of(buffer))
 
 
 def judge(tally: Tally, path: Path, options: dict[str, Any], committed: int) -> int:

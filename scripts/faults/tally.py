@@ -1,12 +1,7 @@
-"""What came of a fault, and processes that may be killed."""
+"""What came of a fault, and what was told of it."""
 
 from __future__ import annotations
 
-import os
-import signal
-import time
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
 
@@ -15,58 +10,43 @@ class Tally:
     """What came of one kind of fault.
 
     :param fault: which
-    :param runs: how often it was injected
+    :param runs: how often what is there was compared with what was committed
+    :param injected: how often the fault has met what it was meant for: a save that failed, or was under way
     :param lost: how often something was gone that had been committed
     :param wrong: how often something else was there than what had been committed
     :param unfound: how often damage was not found
+    :param committed: how often something was committed: where nothing is, nothing can be lost
+    :param broken: how often a process has ended by an error that was not injected
     """
 
     fault: str
     runs: int = 0
+    injected: int = 0
     lost: int = 0
     wrong: int = 0
     unfound: int = 0
+    committed: int = 0
+    broken: int = 0
+
+    @property
+    def vacuous(self) -> tuple[str, ...]:
+        """Why the other figures say nothing, in words."""
+        reasons = {
+            "no fault was injected": not self.injected,
+            "nothing was committed": not self.committed,
+            f"{self.broken} processes ended by another error": self.broken > 0,
+        }
+        return tuple(reason for reason, is_so in reasons.items() if is_so)
 
     @property
     def failures(self) -> int:
-        return self.lost + self.wrong + self.unfound
+        """How much of it must not be."""
+        return self.lost + self.wrong + self.unfound + len(self.vacuous)
 
     def __str__(self) -> str:
-        return f"{self.fault:52} {self.runs:6} {self.lost:6} {self.wrong:6} {self.unfound:10}"
+        figures = f"{self.runs:6} {self.injected:9} {self.lost:6} {self.wrong:6} {self.unfound:10}"
+        return "\n".join([f"{self.fault:52} {figures}", *(f"  FAILED: {reason}" for reason in self.vacuous)])
 
 
 class NotPermittedError(Exception):
     """Why a fault cannot be injected here, in words."""
-
-
-def in_child(action: Callable[[int], None], after: int | None = None, delay: float = 0) -> list[int]:
-    """Run something in a forked process, and return what it has told.
-
-    :param action: told where to tell
-    :param after: kill it when it has told so much, and a while has passed; ``None`` lets it end
-    :param delay: how long
-    """
-    reading, told = os.pipe()
-    child = os.fork()
-    if not child:
-        os.close(reading)
-        with suppress(BaseException):
-            action(told)
-        os._exit(0)
-    os.close(told)
-    found = b""
-    if after is not None:
-        while len(found) < 8 * after and (part := os.read(reading, 8)):
-            found += part
-        time.sleep(delay)
-        os.kill(child, signal.SIGKILL)
-    while part := os.read(reading, 1 << 12):
-        found += part
-    os.close(reading)
-    os.waitpid(child, 0)
-    return [int.from_bytes(found[at : at + 8], "little") for at in range(0, len(found) // 8 * 8, 8)]
-
-
-def tell(told: int, number: int) -> None:
-    """Say a number to whoever started this process."""
-    os.write(told, number.to_bytes(8, "little"))

@@ -6,7 +6,7 @@ from gymnasium import spaces
 from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
 
 from sb3_extra_buffers.compressed import CompressedDictReplayBuffer, CompressedReplayBuffer
-from sb3_extra_buffers.errors import ParameterError
+from sb3_extra_buffers.errors import FileDamagedError, HeapFullError, ObservationError, ParameterError
 from sb3_extra_buffers.sharing import Feeder, Ring, transition_record
 
 SCREEN = spaces.Box(0, 255, (2, 30, 30), np.uint8)
@@ -61,6 +61,57 @@ def test_a_ring_for_each_environment_is_asked_for(tmp_path):
     ring = Ring.create(tmp_path / "ring", transition_record(SCREEN, spaces.Discrete(2)), 2)
     with pytest.raises(ParameterError, match="for 2 environments"):
         Feeder(buffer, [ring])
+
+
+@pytest.fixture
+def fed(tmp_path):
+    """Two rings with so many transitions, whose rewards are their numbers; a buffer; and its feeder."""
+
+    def fed(count, bad=None):
+        record = transition_record(spaces.Box(-1, 1, (3,), np.float32), spaces.Discrete(2))
+        rings = [Ring.create(tmp_path / str(actor), record, count) for actor in range(2)]
+        for actor, ring in enumerate(rings):
+            for number in range(count):
+                found = np.zeros((), record)
+                found["reward"] = np.nan if (actor, number) == bad else number
+                ring.put(found)
+        buffer = CompressedReplayBuffer(100, spaces.Box(-1, 1, (3,), np.float32), spaces.Discrete(2), "cpu", 2)
+        return rings, buffer, Feeder(buffer, rings)
+
+    return fed
+
+
+def test_a_record_that_the_buffer_refuses_is_named_and_alone_left_out(fed):
+    rings, buffer, feeder = fed(40, bad=(0, 5))
+    assert feeder.feed() == 5
+    with pytest.raises(ObservationError, match=r"reward, in record 5 of .*0, is NaN.*goes on behind it"):
+        feeder.feed()
+    assert [len(ring) for ring in rings] == [34, 35]
+    assert feeder.feed() == 34
+    assert buffer.rewards[:39, 0].tolist() == [*range(5), *range(6, 40)]
+    assert buffer.rewards[:39, 1].tolist() == [*range(39)]
+    assert [len(ring) for ring in rings] == [0, 1]
+
+
+def test_a_damaged_record_is_named_and_alone_left_out(fed):
+    rings, buffer, feeder = fed(20)
+    rings[1]._bytes[3, 20] ^= 1
+    assert feeder.feed() == 3
+    with pytest.raises(FileDamagedError, match=r"1 is damaged: record 3, in slot 3\. It was left out"):
+        feeder.feed()
+    assert [len(ring) for ring in rings] == [17, 16]
+    assert feeder.feed() == 16
+    assert buffer.rewards[:19, 1].tolist() == [*range(3), *range(4, 20)]
+    assert buffer.rewards[:19, 0].tolist() == [*range(19)]
+
+
+def test_what_a_buffer_has_no_room_for_stays_in_the_rings(fed, monkeypatch):
+    _, buffer, feeder = fed(10)
+    monkeypatch.setattr(buffer, "add", lambda *_: (_ for _ in ()).throw(HeapFullError("ring", 2, 1)))
+    with pytest.raises(HeapFullError):
+        feeder.feed()
+    monkeypatch.undo()
+    assert feeder.feed() == 10
 
 
 def test_a_space_without_a_shape_is_refused():

@@ -145,6 +145,31 @@ def test_a_damaged_record_is_named_and_never_handed_out(ring):
         Ring.attach(ring.path).take()
 
 
+def test_records_around_a_damaged_one_are_handed_out(ring):
+    for number in range(5):
+        ring.put(record(number))
+    ring._bytes[2, 100] ^= 1
+    check(ring.take(), 0)
+    assert ring.taken == 2
+    for _ in range(2):
+        with pytest.raises(FileDamagedError, match=r"record 2, in slot 2\. skip\(\) leaves it out"):
+            ring.take()
+    ring.skip()
+    check(ring.take(), 3)
+
+
+def test_what_is_looked_at_stays_until_it_is_skipped(ring):
+    for number in range(4):
+        ring.put(record(number))
+    check(ring.look(3), 0)
+    check(ring.look(), 0)
+    ring.skip(3)
+    check(ring.take(), 3)
+    for count in (1, -1):
+        with pytest.raises(ParameterError, match="0 records wait"):
+            ring.skip(count)
+
+
 def test_files_that_are_no_rings_are_refused(ring, tmp_path):
     whole = ring.path.read_bytes()
     other = tmp_path / "other"
@@ -162,6 +187,24 @@ def test_files_that_are_no_rings_are_refused(ring, tmp_path):
         other.write_bytes(content)
         with pytest.raises(error):
             Ring.attach(other)
+
+
+def test_a_ring_that_is_being_made_is_no_ring_yet_and_never_a_damaged_one(tmp_path, monkeypatch):
+    path, found = tmp_path / "new", []
+    frombuffer = np.frombuffer
+
+    def looked_at(*given):  # whatever is written into the new file passes here
+        if path.exists():
+            with pytest.raises(ForeignFileError, match="being made at this moment, try again"):
+                Ring.attach(path)
+            found.append(len(given))
+        return frombuffer(*given)
+
+    monkeypatch.setattr(np, "frombuffer", looked_at)
+    Ring.create(path, RECORD, 5)
+    monkeypatch.undo()
+    assert len(found) >= 3
+    assert Ring.attach(path).slots == 5
 
 
 @settings(max_examples=200, deadline=None)

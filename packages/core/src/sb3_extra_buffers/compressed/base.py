@@ -65,7 +65,7 @@ class BaseCompressedBuffer(BaseBuffer):
     #: Arguments that may be others when a checkpoint is loaded.
     _replaceable: tuple[str, ...] = ("heap_kwargs", "threads")
 
-    #: Arrays that are made anew for each batch, and not saved.
+    #: Attributes that are made anew, and not saved.
     _transient: tuple[str, ...] = ()
 
     @in_turn
@@ -89,7 +89,8 @@ class BaseCompressedBuffer(BaseBuffer):
         :param path: the folder
         :param device: PyTorch device
         :param verify: Read everything and compare it with its checksums first
-        :param replaced: ``threads`` or ``heap_kwargs`` other than those that were saved; for some classes more
+        :param replaced: ``threads`` or ``heap_kwargs`` other than those that were saved; for some classes more. Where
+            a file heap has its file is never taken from a checkpoint: without ``folder`` or ``path``, it is temporary.
         """
         return checkpoint.load(cls, path, device, verify, replaced)
 
@@ -118,7 +119,9 @@ class BaseCompressedBuffer(BaseBuffer):
         check_claims(state, arguments)
 
     def _state(self) -> State:
-        """Everything that changes while the buffer is used."""
+        """Everything that changes while the buffer is used. Arrays of numbers are found by themselves; subclasses that
+        keep more add it here, under the name of the attribute, and take it back in :meth:`_restore`.
+        """
         return State().put("own", own_state(self)).put("storage", self._storage.state())
 
     def _restore(self, state: State) -> None:

@@ -14,6 +14,8 @@ from weakref import WeakKeyDictionary
 from gymnasium import spaces
 
 from sb3_extra_buffers.compressed.argument_json import from_json, to_json
+from sb3_extra_buffers.compressed.claimed_place import claimed_place
+from sb3_extra_buffers.compressed.subclasses import refuse_uncovered
 from sb3_extra_buffers.errors import BufferStateError, ExtraBuffersError, FileContentError
 from sb3_extra_buffers.files import Manifest, StateError, load_state, read_manifest, save_state
 from sb3_extra_buffers.files.folder import nbytes_of
@@ -41,7 +43,9 @@ _MISFITS = (
 def save(buffer: BaseCompressedBuffer, path: str | os.PathLike[str]) -> None:
     """Make a folder hold a buffer. See :meth:`BaseCompressedBuffer.save`."""
     name = type(buffer).__name__
-    arguments = {key: to_json(name, key, value) for key, value in buffer._arguments().items()}
+    given, state = buffer._arguments(), buffer._state()
+    refuse_uncovered(buffer, given, state)
+    arguments = {key: to_json(name, key, value) for key, value in given.items()}
     about = {
         "class": name,
         "arguments": arguments,
@@ -49,7 +53,7 @@ def save(buffer: BaseCompressedBuffer, path: str | os.PathLike[str]) -> None:
         "codecs": {key: array.codec for key, array in buffer._storage.observations.items()},
         "library": _library(),
     }
-    _known[buffer] = save_state(path, buffer._state(), about, _known.get(buffer))
+    _known[buffer] = save_state(path, state, about, _known.get(buffer))
 
 
 def load(
@@ -64,6 +68,8 @@ def load(
     try:
         arguments = {key: from_json(value) for key, value in dict(manifest.about["arguments"]).items()}
         kind._check_claims(state, arguments)
+        if "heap_kwargs" in arguments:
+            arguments["heap_kwargs"] = claimed_place(arguments["heap_kwargs"])
         arguments |= {"device": device, **kind._replaced(arguments, replaced)}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whoever made the buffer has seen what its constructor warns of

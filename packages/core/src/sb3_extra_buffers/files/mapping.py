@@ -33,11 +33,22 @@ def mappable(nbytes: int) -> NDArray[np.uint8]:
 
 def is_mappable(array: NDArray[Any]) -> bool:
     """Whether parts of files can take the place of an array: it begins a page of a mapping that it keeps alive."""
-    owner = array
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    pages = getattr(owner.base, "obj", None)  # numpy keeps a view of the mapping
-    return can_map() and isinstance(pages, mmap.mmap) and is_page(array.ctypes.data) and array.flags.c_contiguous
+    pages = mapping_of(array)
+    return can_map() and pages is not None and is_page(array.ctypes.data) and array.flags.c_contiguous
+
+
+def mapping_of(array: NDArray[Any]) -> mmap.mmap | None:
+    """The mapping that an array lies in; ``None`` if it lies in other memory."""
+    owner: Any = array
+    while owner is not None and not isinstance(owner, mmap.mmap):
+        # numpy keeps a view of what it was made from, and a view knows what it is of.
+        owner = owner.obj if isinstance(owner, memoryview) else getattr(owner, "base", None)
+    return owner
+
+
+def address_of(mapping: mmap.mmap) -> int:
+    """Where a mapping is in memory."""
+    return np.frombuffer(mapping, np.uint8).ctypes.data
 
 
 def is_page(number: int) -> bool:

@@ -23,6 +23,7 @@ from sb3_extra_buffers.files.layout import (
     arrange,
     compose,
 )
+from sb3_extra_buffers.files.passing import Passage
 from sb3_extra_buffers.files.replacing import replacing, write_all
 
 _OWNER = "files.write"
@@ -58,10 +59,14 @@ def write(
         write_all(file, header)
         file.seek(layout.checksums.nbytes, os.SEEK_CUR)
         for entry in layout.entries:
+            passage, done = Passage(ready[entry.name]), 0
             for block in blocks(as_bytes(ready[entry.name])):
+                passage.ahead(done, len(block))
                 sums[number] = crc32(block)
                 number += 1
                 write_all(file, block)
+                passage.behind(done, len(block))
+                done += len(block)
         sums[OF_CHECKSUMS] = crc32(as_bytes(sums[OF_BLOCKS:]))
         file.seek(len(header))
         write_all(file, as_bytes(sums))

@@ -17,10 +17,10 @@ class Advice:
     """A mapped file that is read at random, batch by batch. Systems that take no advice are left alone.
 
     :param mapping: the whole file, mapped
-    :param file: its number
+    :param file: its number; ``None`` if it is closed
     """
 
-    def __init__(self, mapping: mmap.mmap, file: int) -> None:
+    def __init__(self, mapping: mmap.mmap, file: int | None = None) -> None:
         self._mapping = mapping
         self._file = file
         # Otherwise a fault reads 128 KB, of which a payload needs a few pages.
@@ -36,13 +36,20 @@ class Advice:
             return
         firsts, behind = merged(begins, ends, mmap.PAGESIZE)
         places, sizes = firsts * mmap.PAGESIZE, (behind - firsts) * mmap.PAGESIZE
-        if hasattr(os, "posix_fadvise"):
+        for place, size in zip(places.tolist(), sizes.tolist()):
+            self.will_need_pages(place, size)
+
+    def will_need_pages(self, place: int, nbytes: int) -> None:
+        """What :meth:`will_need` does, for whole pages.
+
+        :param place: where they begin in the file
+        :param nbytes: their size
+        """
+        if self._file is not None and hasattr(os, "posix_fadvise"):
             with suppress(OSError):  # it was only advice: reading will show what is wrong
-                for place, size in zip(places.tolist(), sizes.tolist()):
-                    os.posix_fadvise(self._file, place, size, os.POSIX_FADV_WILLNEED)
+                os.posix_fadvise(self._file, place, nbytes, os.POSIX_FADV_WILLNEED)
         else:
-            for place, size in zip(places.tolist(), sizes.tolist()):
-                self._advise("MADV_WILLNEED", place, min(size, len(self._mapping) - place))
+            self._advise("MADV_WILLNEED", place, min(nbytes, len(self._mapping) - place))
 
     @property
     def can_let_go(self) -> bool:

@@ -19,6 +19,8 @@ from sb3_extra_buffers.heaps.block import Block
 from sb3_extra_buffers.heaps.plugin import HeapPlugin
 from sb3_extra_buffers.heaps.residence import Residence, checked_limit
 from sb3_extra_buffers.heaps.ring import RingHeap
+from sb3_extra_buffers.heaps.saved_bytes import SavedBytes
+from sb3_extra_buffers.heaps.saved_pages import SavedPages
 from sb3_extra_buffers.registry import Scalar, hookimpl
 from sb3_extra_buffers.views import Bytes, ByteSource, Indices
 
@@ -74,23 +76,32 @@ class MmapHeap(RingHeap):
         :param starts: their positions
         :param lengths: their sizes
         """
-        asked = starts
-        if self._saved is not None:  # what was loaded is in files of its own
-            is_here = starts >= self._saved.end
-            starts, lengths = starts[is_here], lengths[is_here]
-        places = starts % self._capacity
-        begins = places + self._first
-        ends = begins + np.minimum(lengths, self._capacity - places)
-        self._residence.touch(begins, ends)
+        pages, saved = self._pages, self._saved
+        if pages is None or saved is None:
+            begins, ends = self._in_file(starts, lengths)
+            self._residence.touch(begins, ends)
+        else:  # what was loaded is in files of its own
+            is_here = starts >= saved.end
+            begins, ends = self._in_file(starts[is_here], lengths[is_here])
+            others = pages.places(starts[~is_here])
+            others_ends = others + lengths[~is_here]
+            self._residence.touch(np.concatenate([begins, others]), np.concatenate([ends, others_ends]))
+            pages.will_need(others, others_ends)
         self._advice.will_need(begins, ends)
-        return self, asked
+        return self, starts
 
     def view(self, start: int, length: int, /) -> memoryview:
         found = super().view(start, length)
-        if self._residence.is_bounded and (self._saved is None or start >= self._saved.end):
-            place = self._first + start % self._capacity
+        if self._residence.is_bounded:
+            pages, saved = self._pages, self._saved
+            is_loaded = pages is not None and saved is not None and start < saved.end
+            place = pages.place(start) if pages is not None and is_loaded else self._first + start % self._capacity
             self._residence.touch_one(place, place + length)
         return found
+
+    def _in_file(self, starts: Indices, lengths: Indices) -> tuple[Indices, Indices]:
+        places = starts % self._capacity
+        return places + self._first, places + self._first + np.minimum(lengths, self._capacity - places)
 
     def reserve(self, cells: Indices, worst_case_bytes: int, /) -> Bytes:
         self._check_owner()
@@ -112,6 +123,7 @@ class MmapHeap(RingHeap):
             raise self._disk_full(self._capacity, error) from error
         self._advice = Advice(mapping, self._file.fileno())
         self._residence = Residence(self._advice, len(mapping), self._resident)
+        self._pages: SavedPages | None = None
         return Block(np.frombuffer(mapping, np.uint8)[self._first :])
 
     def _open_file(self) -> BinaryIO:
@@ -148,6 +160,20 @@ class MmapHeap(RingHeap):
             write_all(self._file, data)
         except OSError as error:
             raise self._disk_full(len(data), error) from error
+
+    def _keep(self, saved: SavedBytes, starts: Indices, lengths: Indices) -> None:
+        super()._keep(saved, starts, lengths)
+        if self._saved is not None:
+            self._pages = SavedPages(self._advice, self._first + self._capacity, self._saved)
+            self._pages.let_go()  # what was read in order to check it
+            self._residence = Residence(self._pages, self._pages.nbytes, self._resident)
+
+    def _leave_saved(self) -> None:
+        super()._leave_saved()
+        if self._pages is not None:
+            self._pages.let_go()
+            self._pages = None
+            self._residence = Residence(self._advice, self._first + self._capacity, self._resident)
 
     def _disk_full(self, needed: int, error: OSError) -> HeapFullError:
         free = shutil.disk_usage(self._folder).free

@@ -35,7 +35,7 @@ class Recovery:
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything that was ever written to the journal could be used."""
+        """Whether everything that was found could be used. What was cut off between two records leaves no trace."""
         return not self.dropped_nbytes and not self.damaged
 
 

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
 from sb3_extra_buffers.errors import ParameterError
-from sb3_extra_buffers.heaps.advice import WINDOW_NBYTES, Advice
+from sb3_extra_buffers.heaps.advice import WINDOW_NBYTES
 from sb3_extra_buffers.heaps.page_ranges import merged
 from sb3_extra_buffers.views import Indices, untouched
+
+
+class Pages(Protocol):
+    """Mapped pages, of one file or of several."""
+
+    @property
+    def can_let_go(self) -> bool:
+        """Whether the system can be asked to let go of them."""
+
+    def let_go(self) -> None:
+        """None of them needs to stay in the memory of this process."""
 
 
 class Residence:
@@ -15,17 +28,17 @@ class Residence:
 
     Whoever reads meanwhile reads the same bytes: a page that was let go is mapped again when it is touched.
 
-    :param advice: by which pages are let go
-    :param nbytes: the size of the file
+    :param pages: of the file
+    :param nbytes: its size
     :param limit: how many bytes of it may be in the memory of this process; 0 leaves that to the system
     """
 
-    def __init__(self, advice: Advice, nbytes: int, limit: int) -> None:
-        self._advice = advice
+    def __init__(self, pages: Pages, nbytes: int, limit: int) -> None:
+        self._pages = pages
         windows = -(-nbytes // WINDOW_NBYTES)
         self._allowed = max(limit // WINDOW_NBYTES, 1) if limit else windows
         #: Whether there is anything to count.
-        self.is_bounded = windows > self._allowed and advice.can_let_go
+        self.is_bounded = windows > self._allowed and pages.can_let_go
         self._is_touched = untouched(windows if self.is_bounded else 0, np.bool_)
         self._count = 0
 
@@ -61,7 +74,7 @@ class Residence:
             self.touch(np.array([begin]), np.array([end]))
 
     def _start_over(self, windows: Indices) -> None:
-        self._advice.let_go()
+        self._pages.let_go()
         self._is_touched.fill(False)
         self._is_touched[windows] = True
         self._count = len(windows)

@@ -58,21 +58,23 @@ class RingHeap(TableHeap):
         return self._capacity
 
     def view(self, start: int, length: int, /) -> memoryview:
-        place = start % self._capacity
-        alive = max(0, self._tail - self._capacity) <= start and start + length <= self._tail
-        if length < 1 or not alive or place + length > self._capacity:
+        place, is_saved = start % self._capacity, self._saved is not None and start < self._saved.end
+        alive = self._oldest() <= start and start + length <= self._tail
+        # What was saved may be that of a ring of another capacity, whose end was elsewhere.
+        if length < 1 or not alive or (place + length > self._capacity and not is_saved):
             raise self._outside(start, length)
-        if self._saved is not None and start < self._saved.end:
+        if self._saved is not None and is_saved:
             return self._saved.view(start, length)
         return self._block.view(place, length)
 
     def addresses(self, starts: Indices, lengths: Indices, /) -> NDArray[np.uint64]:
-        oldest = max(0, self._tail - self._capacity)
         places = starts % self._capacity
         # Not «start + length > tail»: a huge length would overflow and look small.
-        outside = (starts < oldest) | (starts > self._tail)
-        outside |= (lengths > self._tail - starts) | (lengths > self._capacity - places)
-        outside |= lengths < 1
+        crossing = lengths > self._capacity - places
+        if self._saved is not None:
+            crossing &= starts >= self._saved.end
+        outside = (starts < self._oldest()) | (starts > self._tail)
+        outside |= (lengths > self._tail - starts) | (lengths < 1) | crossing
         if outside.any():
             bad = int(outside.argmax())
             raise self._outside(int(starts[bad]), int(lengths[bad]))
@@ -96,7 +98,13 @@ class RingHeap(TableHeap):
         self._tail = 0
         self._queue.clear()
         self._log += 1
-        self._saved = None
+        self._leave_saved()
+
+    def _oldest(self) -> int:
+        """Before which position nothing can be read."""
+        oldest = max(0, self._tail - self._capacity)
+        # What was loaded into a smaller ring is all there until the next row is written.
+        return oldest if self._saved is None else min(oldest, self._queue.oldest(self._tail))
 
     def _allocate(self) -> Block:
         return Block.anonymous(self.label, self._capacity)
@@ -161,7 +169,7 @@ class RingHeap(TableHeap):
     def _make_room(self, oldest: int) -> None:
         """Evict every row that has a payload before position ``oldest``."""
         if self._saved is not None and oldest >= self._saved.end:
-            self._saved = None
+            self._leave_saved()
         if not self._queue.begins_before(oldest):
             return
         overtaken, starts, rows = self._queue.pop_before(oldest)
@@ -202,13 +210,11 @@ class RingHeap(TableHeap):
     def _adopt(self, state: State, starts: Indices, lengths: Indices) -> None:
         held = np.flatnonzero(lengths)
         starts, lengths = starts[held], lengths[held].astype(np.int64)
-        state.same(capacity=self._capacity)
+        state.number("capacity", 1, 1 << 62)
         self._log, self._tail = state.number("log", 0, 1 << 62), state.number("tail", 0, 1 << 62)
-        begin = state.number("begin", max(0, self._tail - self._capacity), self._tail)
+        begin = state.number("begin", 0, self._tail)
         self._queue.restore(state.part("queue"), self._tail)
-        places = starts % self._capacity
-        outside = (starts < begin) | (starts > self._tail) | (lengths > self._tail - starts)
-        if (outside | (places + lengths > self._capacity)).any():
+        if ((starts < begin) | (starts > self._tail) | (lengths > self._tail - starts)).any():
             raise StateError("a payload lies outside of the ring")
         self._keep(SavedBytes(covering(state.pieces.get(str(self._log), ()), begin, self._tail)), starts, lengths)
 
@@ -217,6 +223,10 @@ class RingHeap(TableHeap):
         if len(starts):
             saved.check(starts, lengths)
             self._saved = saved
+
+    def _leave_saved(self) -> None:
+        """Nothing that was loaded is needed any more."""
+        self._saved = None
 
     def _snapshot(self) -> dict[str, object]:
         return {**super()._snapshot(), "rows": self._queue.rows_alive(self._starts)}

@@ -19,7 +19,10 @@ def claim_name(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666))
     except FileExistsError as error:
-        hint = "Say reopen=True to go on with it, or take another path."
+        hint = (
+            "Take another path, or remove it, and its journal beside it. A heap by itself goes on with it by "
+            "reopen=True; a buffer is found again by loading its last checkpoint."
+        )
         raise FileContentError(str(path), "a new file", "a file already", hint) from error
 
 

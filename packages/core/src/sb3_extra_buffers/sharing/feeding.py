@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.errors import ParameterError
+from sb3_extra_buffers.errors import FileDamagedError, ObservationError, ParameterError
 from sb3_extra_buffers.sharing.records import KEY
 from sb3_extra_buffers.sharing.ring import Ring
 
@@ -36,7 +37,8 @@ class Feeder:
 
     def feed(self, limit: int | None = None) -> int:
         """
-        Add what is there.
+        Add what is there. A record leaves its ring when it is in the buffer; or when an error has named it, because it
+        is damaged or the buffer refuses it: then the next call goes on behind it.
 
         :param limit: how many rows at the most; ``None`` adds all that are complete
         :return: how many rows were added
@@ -45,19 +47,50 @@ class Feeder:
         count = count if limit is None else min(count, limit)
         if not count:
             return 0
-        rows = np.stack([ring.take(count) for ring in self._rings], axis=1)
+        found = [self._looked(ring, count) for ring in self._rings]
+        count = min(len(records) for records in found)  # up to one that is damaged
+        rows = np.stack([records[:count] for records in found], axis=1)
         obs, following = _observations(rows, "obs"), _observations(rows, "next_obs")
         infos = [[{"TimeLimit.truncated": True} if late else {} for late in row] for row in rows["timeout"].tolist()]
         for number in range(count):
-            self._buffer.add(
-                _at(obs, number),
-                _at(following, number),
-                rows["action"][number],
-                rows["reward"][number],
-                rows["done"][number],
-                infos[number],
-            )
+            try:
+                self._buffer.add(
+                    _at(obs, number),
+                    _at(following, number),
+                    rows["action"][number],
+                    rows["reward"][number],
+                    rows["done"][number],
+                    infos[number],
+                )
+            except ObservationError as error:
+                if number:
+                    return number  # how many were added must be told, so the next call tells of this one
+                raise self._left_out(rows[number], error) from error
+            for ring in self._rings:
+                ring.skip()
         return count
+
+    @staticmethod
+    def _looked(ring: Ring, count: int) -> NDArray[Any]:
+        try:
+            return ring.look(count)
+        except FileDamagedError as error:
+            ring.skip()
+            raise replace(error, hint="It was left out; the next feed() goes on behind it.") from error
+
+    def _left_out(self, row: NDArray[Any], error: ObservationError) -> ObservationError:
+        """Take a row out that the buffer refuses: of the rings that are to blame, or of all if none can be told."""
+        blamed = [ring for ring, record in zip(self._rings, row) if _has_nan(record)] or self._rings
+        which = " and ".join(f"record {ring.taken} of {ring.path}" for ring in blamed)
+        for ring in blamed:
+            ring.skip()
+        hint = f"{error.hint} It was left out; the next feed() goes on behind it.".lstrip()
+        return replace(error, argument=f"{error.argument}, in {which},", hint=hint)
+
+
+def _has_nan(record: Any) -> bool:
+    """Whether an actor's action or reward is no number: the one thing that a buffer refuses of a whole record."""
+    return any(record[name].dtype.kind == "f" and np.isnan(record[name]).any() for name in ("action", "reward"))
 
 
 def _observations(rows: NDArray[Any], name: str) -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -18,12 +20,15 @@ LINE_NBYTES = 64
 _BEGINNING_NBYTES = 12
 
 
-def make(path: str | os.PathLike[str], magic: bytes, nbytes: int) -> Bytes:
+def make(
+    path: str | os.PathLike[str], magic: bytes, nbytes: int, parts: Mapping[int, bytes] = MappingProxyType({})
+) -> Bytes:
     """Make a file of zeros and map it. It gets its magic last: until then, nobody takes it for one.
 
     :param path: where; there must be nothing
     :param magic: eight bytes by which it is known
     :param nbytes: its size
+    :param parts: what it holds from the start, by place
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
     try:
@@ -43,6 +48,8 @@ def make(path: str | os.PathLike[str], magic: bytes, nbytes: int) -> Bytes:
         raise FileWriteError(str(path), "a shared file", error.strerror or str(error), hint) from error
     finally:
         os.close(descriptor)
+    for place, part in parts.items():
+        content[place : place + len(part)] = np.frombuffer(part, np.uint8)
     content[8:_BEGINNING_NBYTES].view("<u4")[0] = VERSION
     content[:8] = np.frombuffer(magic, np.uint8)
     return content
@@ -58,7 +65,8 @@ def attach(path: str | os.PathLike[str], magic: bytes, what: str) -> Bytes:
     with Path(path).open("r+b") as file:
         beginning = file.read(_BEGINNING_NBYTES)
         if beginning[:8] != magic or len(beginning) < _BEGINNING_NBYTES:
-            raise ForeignFileError(str(path), f"it begins with {beginning[:8]!r}, {what} with {magic!r}")
+            hint = "" if any(beginning[:8]) else "If it is being made at this moment, try again."
+            raise ForeignFileError(str(path), f"it begins with {beginning[:8]!r}, {what} with {magic!r}", hint)
         version = int.from_bytes(beginning[8:], "little")
         if version != VERSION:
             raise FileVersionError(str(path), version, VERSION)

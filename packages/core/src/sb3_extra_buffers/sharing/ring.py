@@ -75,10 +75,8 @@ class Ring:
             raise ParameterError("Ring", "slots", slots, "it must be an integer of at least 1")
         text = described(record)
         begin = _slots_begin(len(text))
-        content = make(path, _MAGIC, begin + int(slots) * _slot_dtype(record).itemsize)
-        content[_SIZES : _SIZES + 16].view("<u8")[:] = slots, len(text)
-        content[_DESCRIPTION : _DESCRIPTION + len(text)] = np.frombuffer(text, np.uint8)
-        return cls(path, content)
+        parts = {_SIZES: np.array([slots, len(text)], "<u8").tobytes(), _DESCRIPTION: text}
+        return cls(path, make(path, _MAGIC, begin + int(slots) * _slot_dtype(record).itemsize, parts))
 
     @classmethod
     def attach(cls, path: str | os.PathLike[str]) -> Ring:
@@ -99,6 +97,11 @@ class Ring:
             found = f"{written} records were written and {taken} taken, it has {self.slots} slots"
             raise FileDamagedError(str(self.path), (found,), "Make it anew.")
         return written - taken
+
+    @property
+    def taken(self) -> int:
+        """How many records were ever taken: the number of the oldest that waits."""
+        return int(self._taken[0])
 
     @property
     def written(self) -> int:
@@ -137,11 +140,24 @@ class Ring:
         """
         Take the oldest records out, for the one process that does so.
 
+        Those before a damaged one are handed out, and the next call says which it is.
+
         :param limit: how many at the most; ``None`` takes all
         :param timeout: how long to wait for the first, in seconds; ``None`` waits until there is one, or the end
         :return: a copy, of dtype ``record``
         """
         self._wait(lambda: len(self) > 0 or self.is_ended, timeout)
+        found = self.look(limit)
+        self.skip(len(found))
+        return found
+
+    def look(self, limit: int | None = None) -> NDArray[Any]:
+        """
+        The oldest records, which stay: up to one that is damaged, which is an error if it is the oldest.
+
+        :param limit: how many at the most; ``None`` looks at all
+        :return: a copy, of dtype ``record``
+        """
         first = int(self._taken[0])
         count = len(self) if limit is None else min(limit, len(self))
         places = (first + np.arange(count)) % self.slots
@@ -151,13 +167,24 @@ class Ring:
             if torn is None:
                 break
             if look == _LOOKS - 1:
-                raise FileDamagedError(
-                    str(self.path), (f"record {torn}, in slot {torn % self.slots}",), "Make it anew."
-                )
+                if torn == first:
+                    hint = "skip() leaves it out; or make the ring anew."
+                    raise FileDamagedError(str(self.path), (f"record {torn}, in slot {torn % self.slots}",), hint)
+                found = found[: torn - first]
+                break
             time.sleep(_PAUSE)
-        self._taken[0] = first + count
-        records: NDArray[Any] = found.view(self._slots.dtype).reshape(count)["record"]
+        records: NDArray[Any] = found.view(self._slots.dtype).reshape(len(found))["record"]
         return records
+
+    def skip(self, count: int = 1) -> None:
+        """
+        Let go of the oldest records, for the one process that takes: those that it has looked at, or a damaged one.
+
+        :param count: how many
+        """
+        if not 0 <= count <= len(self):
+            raise ParameterError("Ring", "count", count, f"{len(self)} records wait in {self.path}")
+        self._taken[0] += np.uint64(count)
 
     def _torn(self, found: Bytes, first: int) -> int | None:
         """The first of these records that is not complete."""

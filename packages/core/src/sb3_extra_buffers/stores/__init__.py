@@ -1,6 +1,6 @@
 """Rows of bytes by cell number: how observations are kept. No torch, no Stable-Baselines3."""
 
-from sb3_extra_buffers.stores.building import Demand, Place, build_stores
+from sb3_extra_buffers.stores.building import Claimed, Demand, Place, build_stores
 from sb3_extra_buffers.stores.cells import CellStore
 from sb3_extra_buffers.stores.faces import NextFace, ObservationFace
 from sb3_extra_buffers.stores.frame_store import FrameStore
@@ -23,6 +23,7 @@ __all__ = [
     "PREFERENCES",
     "SPEED",
     "CellStore",
+    "Claimed",
     "Demand",
     "FrameDemand",
     "FrameStore",

@@ -38,6 +38,12 @@ MAX_BATCH = 64
 MIN_BATCHED_NBYTES = 4096
 
 
+class Claimed(int):
+    """A capacity that nobody here asked for, but a file that was loaded. Disk space is claimed when a heap is made, so
+    it gets no more than its stores can need.
+    """
+
+
 @dataclass(frozen=True)
 class Place:
     """Where stores keep their payloads, and how many threads read them.
@@ -111,9 +117,16 @@ def _heap_parameters(place: Place, builders: Sequence[_Builder | _FrameBuilder])
         if parameters.get("reopen"):
             # Payloads without actions, rewards and the choice of a codec are no transitions.
             allowed = "a buffer is not made from a heap alone"
-            raise ParameterError("buffer", "heap_kwargs", parameters, allowed, "Save the buffer, and load it.")
+            hint = (
+                "Load the last checkpoint of the buffer, without reopen and with another path, or none. Payloads in "
+                "the file that were added since cannot be found again: remove it."
+            )
+            raise ParameterError("buffer", "heap_kwargs", parameters, allowed, hint)
         # Room for the worst case of a buffer that is written in order: it evicts only if the user sets a limit.
-        parameters.setdefault("capacity", sum(builder.worst_nbytes for builder in builders))
+        worst = sum(builder.worst_nbytes for builder in builders)
+        parameters.setdefault("capacity", worst)
+        if isinstance(parameters["capacity"], Claimed):
+            parameters["capacity"] = min(int(parameters["capacity"]), worst)
     return heaps.registry.load(place.heap).complete(place.heap, parameters)  # refuses what no heap takes
 
 
