@@ -37,9 +37,9 @@ def is_mappable(array: NDArray[Any]) -> bool:
     return can_map() and pages is not None and is_page(array.ctypes.data) and array.flags.c_contiguous
 
 
-def mapping_of(array: NDArray[Any]) -> mmap.mmap | None:
-    """The mapping that an array lies in; ``None`` if it lies in other memory."""
-    owner: Any = array
+def mapping_of(content: NDArray[Any] | memoryview) -> mmap.mmap | None:
+    """The mapping that something lies in; ``None`` if it lies in other memory."""
+    owner: Any = content
     while owner is not None and not isinstance(owner, mmap.mmap):
         # numpy keeps a view of what it was made from, and a view knows what it is of.
         owner = owner.obj if isinstance(owner, memoryview) else getattr(owner, "base", None)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 from weakref import WeakKeyDictionary
 from zlib import crc32
 
@@ -19,6 +18,8 @@ from numpy.typing import NDArray
 from sb3_extra_buffers.errors import FileDamagedError
 from sb3_extra_buffers.files.checksums import BLOCK_NBYTES, block_count
 from sb3_extra_buffers.files.layout import OF_BLOCKS, Layout
+from sb3_extra_buffers.files.mapping import address_of, mapping_of
+from sb3_extra_buffers.files.passing import Passage
 
 _HINT = "Nothing of it is saved again: that would give it a checksum that fits. Use another copy of it."
 
@@ -45,6 +46,8 @@ class Seal:
         """
         table, (ends, numbers) = self.layout.checksums, self._index
         sums = np.frombuffer(content[self.begin + table.begin : self.begin + table.end], "<u4")
+        # Of a file of which little shall be in memory, a look at all of it leaves nothing there.
+        passage = Passage(np.frombuffer(content, np.uint8))
         for place in range(bisect_right(ends, low - self.begin), len(ends)):
             entry, number = self.layout.entries[place], numbers[place]
             begin, count = self.begin + entry.begin, block_count(entry.nbytes)
@@ -53,8 +56,10 @@ class Seal:
             first, last = max(0, (low - begin) // BLOCK_NBYTES), min(count, block_count(high - begin))
             for index in range(first, last):
                 start, end = index * BLOCK_NBYTES, min((index + 1) * BLOCK_NBYTES, entry.nbytes)
+                passage.ahead(begin + start, end - start)
                 if crc32(content[begin + start : begin + end]) != sums[number + index]:
                     yield f"{entry.name!r}, bytes {start} to {end - 1}"
+                passage.behind(begin + start, end - start)
 
     @cached_property
     def _index(self) -> tuple[list[int], list[int]]:
@@ -76,7 +81,9 @@ _seals: WeakKeyDictionary[mmap.mmap, Seal] = WeakKeyDictionary()
 
 def remember(content: memoryview, seal: Seal) -> None:
     """Note which file a mapping is of."""
-    _seals[_pages_of(content)] = seal  # type: ignore[index]
+    pages = mapping_of(content)
+    assert pages is not None
+    _seals[pages] = seal
 
 
 def check_origin(content: NDArray[np.uint8]) -> None:
@@ -84,20 +91,8 @@ def check_origin(content: NDArray[np.uint8]) -> None:
 
     :param content: bytes, contiguous
     """
-    pages = _pages_of(content)
+    pages = mapping_of(content)
     seal = None if pages is None else _seals.get(pages)
     if pages is not None and seal is not None and content.nbytes:
-        low = content.ctypes.data - np.frombuffer(pages, np.uint8).ctypes.data
+        low = content.ctypes.data - address_of(pages)
         seal.check(memoryview(pages), low, low + content.nbytes)
-
-
-def _pages_of(content: Any) -> mmap.mmap | None:
-    """The mapping that something is a part of."""
-    while not isinstance(content, mmap.mmap):
-        if isinstance(content, np.ndarray):
-            content = content.base
-        elif isinstance(content, memoryview):
-            content = content.obj
-        else:
-            return None
-    return content
