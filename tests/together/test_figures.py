@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from sb3_extra_buffers.advisor import advise, make, play
+
 ROOT = Path(__file__).parents[2]
 FRAMES = json.loads((ROOT / "docs" / "frames.json").read_text())
 KINDS = json.loads((ROOT / "docs" / "benchmarks" / "choosing.json").read_text())["kinds"]
@@ -160,6 +162,29 @@ def test_what_a_page_says_was_measured(page, pattern, check, measured):
     found = re.findall(pattern, text)
     assert len(set(found)) == 1, f"{page} does not say this once: {pattern}"
     check(found[0] if isinstance(found[0], tuple) else (found[0],), measured)
+
+
+@pytest.fixture(scope="module")
+def now():
+    """What the command says of Pendulum, of which nothing depends on the machine but the times."""
+    return advise(play(make("Pendulum-v1"), "Pendulum", 64), rounds=1, progress=False).as_json()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_published_advice_has_what_advice_has_now_and_the_page_says_it(kind, now):
+    assert list(KINDS[kind]) == list(now)
+    assert list(KINDS[kind]["measured"][0]) == list(now["measured"][0])
+    if kind == "vector":
+        assert KINDS[kind]["reason"] == now["reason"]
+    page = (ROOT / "docs" / "benchmarks" / "choosing.md").read_text()
+    assert f"## {KINDS[kind]['stream']['label']}\n\n{KINDS[kind]['reason']}\n" in page
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_every_codec_that_was_tried_it_is_told_why_it_went_into_no_buffer(kind):
+    tried = {one["codec"] for one in KINDS[kind]["screened"]}
+    stored = {one["name"].removeprefix("cells ") for one in KINDS[kind]["measured"] if one["name"].startswith("cells ")}
+    assert tried - stored == set(KINDS[kind]["dropped"])
 
 
 @pytest.mark.parametrize(
