@@ -36,8 +36,7 @@ class Advice:
     :param screened: every codec and level that was tried on some observations
     :param dropped: those of them that went into no buffer, and why
     :param failed: what cannot be loaded or failed on the observations, and why
-    :param tried: whether codecs were tried at all; on observations that are too small, only those are that were asked for
-        by name
+    :param tried: whether codecs were tried at all; on small observations, only those are that were asked for by name
     :param verdict: what to use
     """
 

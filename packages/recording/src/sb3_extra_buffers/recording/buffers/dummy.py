@@ -22,8 +22,8 @@ class DummyRecordBuffer(FramelessRecordBuffer):
     """Stands where a script has a recording, if nothing shall be recorded.
 
     It takes the arguments of ``RecordBuffer``, and every call. It counts steps, which all read as zeros and belong to
-    no episode. Nothing is written: what is made of other recordings is ``None`` here, and what was saved is loaded as an
-    empty one.
+    no episode. Nothing is written: what is made of other recordings is ``None`` here, and ``load`` makes an empty one
+    if there is no file.
 
     :param res: without effect
     :param ch_num: without effect
