@@ -9,6 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 
+from sb3_extra_buffers.advisor import read
 from sb3_extra_buffers.cli.starting import rendered, words_of
 from sb3_extra_buffers.recording import RecordBuffer, RecordEnv
 
@@ -43,6 +44,14 @@ def test_advice_on_a_recording_compresses_masks(recording):
     assert content["compress"]
     best = next(one for one in content["measured"] if one["name"] == content["recommended"])
     assert best["times_smaller"] > 5
+
+
+def test_a_recording_is_read_on_until_there_are_as_many_transitions_as_are_needed(tmp_path):
+    buffer = RecordBuffer((8, 8), ch_num=1, size=400)
+    for number in range(400):
+        buffer.add(np.full((8, 8, 1), number % 256, np.uint8), 1.0, 0, done=number % 3 == 2)
+    buffer.save(tmp_path / "short.recording")
+    assert [len(read(tmp_path / "short.recording", steps).steps) for steps in (64, 100, 300)] == [64, 100, 266]
 
 
 def test_the_sample_in_the_documents_has_the_columns_and_the_words_of_the_table(recording):
