@@ -31,7 +31,7 @@ def measure_game(
         with counted(progress, f"Playing {game}", frames) as report:
             played = stacked_frames(game, frames, progress=report)
         observations = np.ascontiguousarray(played.transpose(0, 3, 1, 2))
-        task = progress.add_task("Measuring", total=10)
+        task = progress.add_task("Measuring", total=9)
         timings = measure_buffers(
             observations, names, settings, lambda text: progress.update(task, description=text, advance=1, refresh=True)
         )

@@ -74,6 +74,7 @@ def _unrounded(result: Saving) -> dict[str, Any]:
         "transitions_added": result.filling.steps * ENVIRONMENTS,
         "transitions_planned": result.filling.planned * ENVIRONMENTS,
         "resident_bytes": result.resident,
+        "growth_bytes": result.filling.growth,
         "add_seconds": result.filling.time.wall,
         "add_cpu_seconds": result.filling.time.cpu,
     }

@@ -5,11 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 
+from sb3_extra_buffers.advisor import read
 from sb3_extra_buffers.cli.starting import rendered, words_of
-from sb3_extra_buffers.recording import RecordBuffer
+from sb3_extra_buffers.recording import RecordBuffer, RecordEnv
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = ROOT / "examples" / "plugin-template"
@@ -44,6 +46,14 @@ def test_advice_on_a_recording_compresses_masks(recording):
     assert best["times_smaller"] > 5
 
 
+def test_a_recording_is_read_on_until_there_are_as_many_transitions_as_are_needed(tmp_path):
+    buffer = RecordBuffer((8, 8), ch_num=1, size=400)
+    for number in range(400):
+        buffer.add(np.full((8, 8, 1), number % 256, np.uint8), 1.0, 0, done=number % 3 == 2)
+    buffer.save(tmp_path / "short.recording")
+    assert [len(read(tmp_path / "short.recording", steps).steps) for steps in (64, 100, 300)] == [64, 100, 266]
+
+
 def test_the_sample_in_the_documents_has_the_columns_and_the_words_of_the_table(recording):
     printed = run("advise", recording, "--quick", "--codec", "rle").stdout.splitlines()
     sample = (ROOT / "docs" / "command-line.md").read_text().split("```text\n")[1].split("```")[0].splitlines()
@@ -60,6 +70,27 @@ def test_a_recording_tells_what_it_holds_and_is_whole(recording):
     assert "recording of RecordBuffer, 150 steps, " in told
     assert "  frames   48 x 64 x 1, uint8\n  codec    zstd/6" in told
     assert "every checksum fits" in run("verify", recording).stdout
+
+
+def test_the_recording_in_the_documents_is_told_of_as_it_is_there(tmp_path, monkeypatch):
+    pytest.importorskip("ale_py")
+    env = RecordEnv(gymnasium.make("ale_py:ALE/Breakout-v5"), size=300)
+    env.action_space.seed(0)
+    env.reset(seed=0)
+    while len(env.recording) < 300:
+        *_, terminated, truncated, _ = env.step(env.action_space.sample())
+        if terminated or truncated:
+            env.reset()
+    monkeypatch.chdir(tmp_path)
+    env.recording.save("breakout.recording")
+    sample = (ROOT / "docs" / "command-line.md").read_text().partition("```text\nbreakout.recording: ")[2]
+    title, *lines = sample.partition("```")[0].splitlines()
+    real, *found = run("inspect", "breakout.recording").stdout.splitlines()
+    assert lines == found
+    # How many bytes there are depends on the library of the codec: nearly as many.
+    (before, size), (said, shown) = (line.removesuffix(" bytes").rsplit(", ", 1) for line in (real, title))
+    assert before == f"breakout.recording: {said}"
+    assert int(shown.replace(",", "")) == pytest.approx(int(size.replace(",", "")), rel=0.1)
 
 
 def test_pictures_can_be_drawn_again_from_figures_that_were_published(tmp_path):

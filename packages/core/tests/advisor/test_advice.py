@@ -58,7 +58,7 @@ def test_small_vectors_are_not_to_be_compressed(vectors):
     assert not advice.verdict.compress
     assert not advice.lines
     assert not advice.screened
-    assert advice.too_small
+    assert not advice.tried
     assert "too small to be tried (under 256 bytes)" in advice.verdict.reason
     assert [one.candidate.name for one in advice.measured] == [PLAIN, "auto"]
     # Four floats and what follows them, an action, a reward, an end and a timeout.

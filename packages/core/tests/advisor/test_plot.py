@@ -91,6 +91,13 @@ def test_both_axes_are_labelled_however_close_the_points_are(nbytes):
     assert len({text.get_text() for text in axes.get_yticklabels()}) >= 3
 
 
+@pytest.mark.parametrize(("plain", "nbytes"), [(1.05e9, 1.0e9), (1.26e6, 1.2e6)])
+def test_no_two_labels_are_the_same_however_large_the_sizes_are(plain, nbytes):
+    axes = picture(figures(way(PLAIN, "", plain, 10), way("auto", "none", nbytes, 10.4))).axes[0]
+    for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
+        assert len({text.get_text() for text in labels}) == len(labels) >= 3
+
+
 def test_a_picture_names_every_way_to_store(wandering, tmp_path):
     advice = advise(wandering, codecs=["gzip/1"], **FEW)
     draw(advice, tmp_path / "advice.svg")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers.advisor import read
-from sb3_extra_buffers.errors import FileContentError
+from sb3_extra_buffers.errors import FileContentError, ParameterError
 
 SCREENS = np.random.default_rng(0).integers(0, 255, (90, 40, 44, 3), dtype=np.uint8)
 VECTORS = np.random.default_rng(1).normal(size=(90, 5)).astype(np.float32)
@@ -54,6 +54,22 @@ def test_episodes_too_short_to_have_transitions_are_told_from_short_files(saved,
     dones[::every] = True
     with pytest.raises(FileContentError, match=rf"expected 64 transitions within episodes, found {told}\. .*'dones'"):
         read(saved(observations=VECTORS, dones=dones))
+
+
+@pytest.mark.parametrize("steps", [64, 70, 300])
+def test_a_file_is_read_on_until_there_are_as_many_transitions_as_are_needed(saved, steps):
+    rows, dones = np.arange(1000, dtype=np.float32).reshape(1000, 1), np.zeros(1000, np.bool_)
+    dones[::3] = True  # two transitions for three observations
+    stream = read(saved(observations=rows, dones=dones), steps)
+    assert len(stream.steps) == steps
+    firsts = [int(step.observations.item()) for step in stream.steps]
+    assert firsts == [number for number in range(1000) if number % 3][:steps]
+    assert len(read(saved(observations=rows, dones=dones), 900).steps) == 666
+
+
+def test_steps_too_few_to_judge_by_are_not_blamed_on_the_file(saved):
+    with pytest.raises(ParameterError, match=r"steps=10 is not allowed; it takes 64 to judge by\. Read more of the"):
+        read(saved(observations=VECTORS), steps=10)
 
 
 def test_npy_files_are_read_too(tmp_path):

@@ -119,6 +119,22 @@ def test_a_codec_that_was_asked_for_and_fails_is_exit_code_2_beside_what_was_fou
     assert "this stream is not mine" in out
 
 
+def test_a_codec_that_was_asked_for_and_fails_on_small_vectors_was_tried(run, install):
+    install("fails-dist", "fails", "fake_fails", FAILS.replace("cell[:40]", "cell[:4]"))  # of 16 bytes
+    out, _, code = run("advise", "CartPole-v1", "--steps", "64", "--codec", "fails", *QUICK)
+    assert code == 2
+    assert "64 transitions, no codec worked, 2 buffers measured." in out
+    assert "Do not compress: nothing makes the buffer smaller." in out
+    assert "too small" not in out
+
+
+def test_small_vectors_are_too_small_also_if_a_codec_cannot_be_loaded(run, install):
+    install("broken-dist", "broken", "fake_broken", "raise RuntimeError('not today')")
+    out, _, code = run("advise", "CartPole-v1", "--steps", "64", *QUICK)
+    assert code == 0
+    assert ", too small to be tried (under 256 bytes), 2 buffers measured." in out
+
+
 def test_a_codec_that_fails_and_that_nobody_asked_for_is_only_told(run, film, install, monkeypatch):
     install("fails-dist", "fails", "fake_fails", FAILS)
     monkeypatch.setattr(codecs, "names", lambda: ("fails", "rle"))

@@ -81,6 +81,11 @@ EXAMPLES = [
         ["to_minari", "'minari'", "not installed. It needs Python 3.11. Run: pip install"],
     ),
     (
+        MissingExtraError("to_minari", "minari", "", hint="It needs Python 3.11."),
+        ImportError,
+        ["to_minari needs the package 'minari', which is not installed. It needs Python 3.11."],
+    ),
+    (
         FileWriteError("a/b.mp4", "to_video", "there is no folder 'a'", "Make it first."),
         OSError,
         ["to_video", "a/b.mp4", "no folder 'a'", "Make it first"],

@@ -112,6 +112,21 @@ def test_they_are_saved_and_loaded(make, play, record, tmp_path):
         assert saved[:].rewards.tolist() == buffer[:].rewards.tolist()
 
 
+def test_what_was_saved_is_loaded_also_if_it_is_nothing(make, play, record, tmp_path):
+    path = tmp_path / "recording"
+    buffer = record(make((20, 24), 3, 10), play(27))
+    buffer.save(path)
+    for options in ({}, {"size": 5, "action_dtype": "int32"}):
+        twin = make.load(path, **options)
+        assert type(twin) is make
+        assert len(twin) == (0 if make is DummyRecordBuffer else options.get("size", 10))
+        assert twin.max_size == options.get("size", 40_000 if make is DummyRecordBuffer else 10)
+        record(twin, play(50))
+        assert len(twin) == min(50, twin.max_size)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'sise'"):
+        make.load(path, sise=3)
+
+
 #: Exports: what they are called with, the libraries that they need, and whether they need frames.
 EXPORTS = {
     "contact_sheet": ("a.png", {}, ["PIL"], True),

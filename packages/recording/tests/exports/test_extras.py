@@ -10,6 +10,7 @@ from sb3_extra_buffers.errors import MissingExtraError
 from sb3_extra_buffers.recording import RecordBuffer
 from sb3_extra_buffers.recording.exports.extras import require
 
+PYTHON = "sb3_extra_buffers.recording.exports.extras._PYTHON"
 EXPORTS = [
     ("to_video", "a.mp4", {}, "av", "video"),
     ("to_video", "a.gif", {}, "PIL", "video"),
@@ -45,6 +46,7 @@ def without(monkeypatch):
                 monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, library, None)
 
+    monkeypatch.setattr(PYTHON, (3, 11))  # on an older one there is no Minari
     return without
 
 
@@ -86,13 +88,13 @@ def test_what_records_while_somebody_plays_names_the_extra_that_brings_all_it_ne
     assert str(caught.value).endswith(line(extra))
 
 
-def test_on_a_python_that_is_too_old_for_a_library_the_error_says_so(without, monkeypatch):
-    without("minari")
-    monkeypatch.setattr("sb3_extra_buffers.recording.exports.extras._PYTHON", (3, 10))
-    with pytest.raises(
-        MissingExtraError, match=r"It needs Python 3\.11 or newer, this is 3\.10: use another one\. Run:"
-    ):
-        require("minari", "to_minari")
+@pytest.mark.parametrize("library", ["minari", "h5py"])
+def test_on_a_python_that_is_too_old_nobody_is_told_to_install_what_does_not_help(library, without, monkeypatch):
+    without(library)
+    monkeypatch.setattr(PYTHON, (3, 10))
+    with pytest.raises(MissingExtraError, match=f"'{library}', which is not installed") as caught:
+        require(library, "to_minari")
+    assert str(caught.value).endswith("to_minari needs Python 3.11 or newer, this is 3.10: use another one.")
 
 
 def test_a_library_that_is_there_but_broken_says_so_itself(tmp_path, monkeypatch):

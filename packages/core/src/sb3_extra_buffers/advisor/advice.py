@@ -36,7 +36,7 @@ class Advice:
     :param screened: every codec and level that was tried on some observations
     :param dropped: those of them that went into no buffer, and why
     :param failed: what cannot be loaded or failed on the observations, and why
-    :param too_small: whether observations are so small that codecs are tried only if they are asked for by name
+    :param tried: whether codecs were tried at all; on small observations, only those are that were asked for by name
     :param verdict: what to use
     """
 
@@ -47,7 +47,7 @@ class Advice:
     screened: tuple[Screened, ...]
     dropped: tuple[Dropped, ...]
     failed: tuple[Failed, ...]
-    too_small: bool
+    tried: bool
     verdict: Verdict
 
     @property
@@ -152,9 +152,10 @@ def advise(
     check_preference(prefer)
     wanted, failed = specs(codecs)
     key, cell = _largest(stream)
-    too_small = choose_by_space(cell) is not None
+    # Of less than that, «auto» does not try to save anything either.
+    tried = codecs is not None or choose_by_space(cell) is None
     screened: list[Screened] = []
-    if codecs is not None or not too_small:  # of less than that, «auto» does not try to save anything either
+    if tried:
         with progress_bar("Trying codecs", len(wanted), progress) as advance:
             screened, troubled = screen(wanted, cell, stream.rows(key, ROWS), advance)
         failed += troubled
@@ -168,7 +169,7 @@ def advise(
         problem = "; ".join(f"{one.name}: {one.reason}" for one in refused)
         allowed = f"no buffer but Stable-Baselines3's own returned them ({problem})"
         raise ParameterError("advise", "observations", stream.label, allowed, "Run: sb3-buffers doctor")
-    verdict = decide(measured, transitions, prefer, tried=bool(screened) or not too_small)
+    verdict = decide(measured, transitions, prefer, tried)
     return Advice(
         stream,
         transitions,
@@ -177,7 +178,7 @@ def advise(
         tuple(screened),
         tuple(dropped),
         tuple(failed),
-        too_small,
+        tried,
         verdict,
     )
 

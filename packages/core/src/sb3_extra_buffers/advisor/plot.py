@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sb3_extra_buffers.advisor.advice import Advice
 from sb3_extra_buffers.advisor.candidates import PLAIN
 from sb3_extra_buffers.advisor.measuring import RAW
-from sb3_extra_buffers.advisor.ticks import ticks
+from sb3_extra_buffers.advisor.ticks import sizes, ticks
 from sb3_extra_buffers.compressed.options import CELLS, FRAMES
 from sb3_extra_buffers.compressed.report import readable
 from sb3_extra_buffers.errors import MissingExtraError
@@ -56,8 +56,8 @@ def picture(figures: Mapping[str, Any]) -> Figure:
     for number, one in enumerate(figures["measured"], 1):
         _draw_point(axes, number, one, one["name"] == figures["recommended"])
     axes.axvline(1, color=_COLORS[PLAIN], linestyle=":", linewidth=1, zorder=0)
-    _label(axes.xaxis, axes.get_xlim(), "{:g}".format)
-    _label(axes.yaxis, axes.get_ylim(), readable)
+    _label(axes.xaxis, axes.get_xlim(), lambda places: [f"{place:g}" for place in places])
+    _label(axes.yaxis, axes.get_ylim(), sizes)
     batch = f"sample({figures['batch_size']})"
     axes.set_xlabel(f"time of add and, every 4th step, {batch}, relative to Stable-Baselines3")
     axes.set_ylabel(f"memory of {figures['planned_transitions']:,} transitions")
@@ -80,7 +80,7 @@ def _draw_point(axes: Axes, number: int, one: Mapping[str, Any], is_chosen: bool
     axes.annotate(str(number), _place(one), ha="center", va="center", color="white", fontsize=7, zorder=3)
 
 
-def _label(axis: Any, limits: tuple[float, float], form: Callable[[float], str]) -> None:
+def _label(axis: Any, limits: tuple[float, float], form: Callable[[Sequence[float]], list[str]]) -> None:
     places = ticks(*limits)
-    axis.set_ticks(places, [form(place) for place in places])
+    axis.set_ticks(places, form(places))
     axis.set_ticks([], minor=True)

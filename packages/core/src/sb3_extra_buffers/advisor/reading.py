@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
 
 from sb3_extra_buffers.advisor.stream import MIN_STEPS, Stream
-from sb3_extra_buffers.errors import FileContentError, FileMissingError, MissingExtraError
+from sb3_extra_buffers.errors import FileContentError, FileMissingError, MissingExtraError, ParameterError
 from sb3_extra_buffers.files import open_arrays
 from sb3_extra_buffers.training_utils.steps import Step
 
@@ -29,8 +29,10 @@ def read(path: Path, steps: int | None = None) -> Stream:
 
     :param path: a recording, or an ``.npz`` or ``.npy`` file; in an archive, the array is called ``observations``,
         ``obs`` or ``frames``, and ``dones`` may tell where episodes end
-    :param steps: how many of them are needed; ``None`` reads all
+    :param steps: how many transitions are needed; ``None`` reads all
     """
+    if steps is not None and steps < MIN_STEPS:
+        raise ParameterError("advise", "steps", steps, f"it takes {MIN_STEPS} to judge by", "Read more of the file.")
     if not path.exists():
         raise FileMissingError(str(path))
     observations, dones = _arrays(path, steps) if path.suffix in _BEGINNINGS else _recorded(path, steps)
@@ -64,6 +66,12 @@ def _steps(observations: NDArray[Any], dones: NDArray[np.bool_]) -> list[Step]:
     return found
 
 
+def _needed(dones: NDArray[np.bool_], steps: int | None) -> int:
+    """How many observations have so many transitions between them: none leads from one episode into the next."""
+    places = np.flatnonzero(~dones[:-1])
+    return len(dones) if steps is None or len(places) <= steps else int(places[steps - 1]) + 2
+
+
 def _space(observations: NDArray[Any]) -> spaces.Box:
     dtype, shape = observations.dtype, observations.shape[1:]
     if dtype.kind == "f":
@@ -75,7 +83,6 @@ def _space(observations: NDArray[Any]) -> spaces.Box:
 
 
 def _arrays(path: Path, steps: int | None) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    stop = None if steps is None else steps + 1
     with path.open("rb") as file:
         begin = file.read(len(_BEGINNINGS[path.suffix]))
     hint = "Make it by numpy.save() or numpy.savez(), of numbers."
@@ -92,13 +99,15 @@ def _arrays(path: Path, steps: int | None) -> tuple[NDArray[Any], NDArray[np.boo
         raise FileContentError(str(path), "an array of observations", ", ".join(names) or "nothing", hint)
     if not found[chosen].ndim:
         raise FileContentError(str(path), "observations in order", f"a single number under {chosen!r}")
-    observations = found[chosen][:stop]
+    observations = found[chosen]
     marked = next((name for name in _ENDS if name in names), None)
-    ends = np.zeros(len(observations)) if marked is None else found[marked][:stop]
+    ends = np.zeros(len(observations)) if marked is None else found[marked]
     if ends.shape != (len(observations),):
         problem = f"{ends.shape} for {len(observations)} observations"
         raise FileContentError(str(path), f"{marked!r}, one for each observation", problem)
-    return observations, np.asarray(ends, np.bool_)
+    dones = np.asarray(ends, np.bool_)
+    needed = _needed(dones, steps)
+    return observations[:needed], dones[:needed]
 
 
 def _loaded(path: Path) -> tuple[dict[str, NDArray[Any]], list[str]]:
@@ -126,7 +135,7 @@ def _recorded(path: Path, steps: int | None) -> tuple[NDArray[Any], NDArray[np.b
     with load(path) as recording:
         if not recording.frame_shape or not len(recording):
             raise FileContentError(str(path), "frames", "a recording without any", "Record with RecordBuffer.")
-        clip = recording[: len(recording) if steps is None else min(len(recording), steps + 1)]
+        clip = recording[: _needed(np.asarray(recording.dones, np.bool_), steps)]
         frames = clip.frames
         assert frames is not None
         return np.asarray(frames), np.asarray(clip.dones, np.bool_)

@@ -46,7 +46,7 @@ def _tried(advice: Advice) -> str:
 
     if advice.screened:
         return f"{len(advice.screened)} codecs and levels tried"
-    if advice.too_small:
+    if not advice.tried:
         return TOO_SMALL
     return "no codec worked" if advice.failed else "no codec tried"
 

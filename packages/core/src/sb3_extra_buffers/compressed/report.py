@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-_UNITS = ("B", "kB", "MB", "GB", "TB")
+#: Each a thousand times the one before it.
+UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 @dataclass(frozen=True)
@@ -107,8 +108,8 @@ class MemoryReport:
 
 def readable(nbytes: float) -> str:
     """A size with a unit."""
-    for unit in _UNITS[:-1]:
+    for unit in UNITS[:-1]:
         if nbytes < 1000:
             return f"{nbytes:.0f} {unit}" if unit == "B" else f"{nbytes:.1f} {unit}"
         nbytes /= 1000
-    return f"{nbytes:.1f} {_UNITS[-1]}"
+    return f"{nbytes:.1f} {UNITS[-1]}"

@@ -13,13 +13,15 @@ class MissingExtraError(ExtraBuffersError, ImportError):
 
     feature: str
     package: str
+    #: Which brings it; empty if none does, so that there is nothing to install.
     extra: str
     distribution: str = "sb3-extra-buffers"
     hint: str = ""
 
     def explain(self) -> str:
         found = f"{self.feature} needs the package {self.package!r}, which is not installed."
-        return sentence_join(found, self.hint, f'Run: pip install "{self.distribution}[{self.extra}]>=1"')
+        run = f'Run: pip install "{self.distribution}[{self.extra}]>=1"' if self.extra else ""
+        return sentence_join(found, self.hint, run)
 
 
 @dataclass(eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,15 @@ from sb3_extra_buffers.recording.dummy_array import DummyArray
 from sb3_extra_buffers.stores import AUTO
 
 _NOTHING = DummyArray()
+Dummy = TypeVar("Dummy", bound="DummyRecordBuffer")
 
 
 class DummyRecordBuffer(FramelessRecordBuffer):
     """Stands where a script has a recording, if nothing shall be recorded.
 
     It takes the arguments of ``RecordBuffer``, and every call. It counts steps, which all read as zeros and belong to
-    no episode. Nothing is written: what is made of other recordings is ``None`` here.
+    no episode. Nothing is written: what is made of other recordings is ``None`` here, and ``load`` makes an empty one
+    if there is no file.
 
     :param res: without effect
     :param ch_num: without effect
@@ -69,6 +71,18 @@ class DummyRecordBuffer(FramelessRecordBuffer):
         :return: 0, the size of no file
         """
         return 0
+
+    @classmethod
+    def load(cls: type[Dummy], path: str | os.PathLike[str], size: int | None = None, **options: Any) -> Dummy:
+        """Count the steps of a recording that was saved. If the file is not there, as after ``save``, there are none.
+
+        :param path: which file
+        :param size: how many steps would be kept; ``None`` for as many as in the buffer that was saved, or by default
+        :param options: what else the class takes
+        """
+        if os.path.lexists(path):
+            return super().load(path, size, **options)
+        return cls(**options) if size is None else cls(size=size, **options)
 
     def to_video(self, *args: Any, **options: Any) -> Any:  # noqa: ARG002
         """Write nothing, and return ``None``, whatever the arguments: there is nothing to show."""

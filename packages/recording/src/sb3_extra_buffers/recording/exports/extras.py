@@ -34,7 +34,7 @@ _LIBRARIES = {
     "pyarrow": "pyarrow",
     "stable_baselines3": "stable-baselines3",
 }
-#: What needs a newer Python than this package, so that an extra leaves it out on others.
+#: Extras that leave out what they are for on a Python that is older than that.
 _PYTHONS = {"minari": (3, 11)}
 _PYTHON = sys.version_info[:2]
 
@@ -60,7 +60,9 @@ def missing(error: ModuleNotFoundError, feature: str) -> Exception:
     name = (error.name or "").partition(".")[0]
     if name not in _LIBRARIES:
         return error
-    needed, hint = _PYTHONS.get(name, _PYTHON), ""
-    if needed > _PYTHON:
-        hint = "It needs Python {}.{} or newer, this is {}.{}: use another one.".format(*needed, *_PYTHON)
-    return MissingExtraError(feature, _LIBRARIES[name], _EXTRAS[feature], _DISTRIBUTION, hint)
+    extra = _EXTRAS[feature]
+    needed = _PYTHONS.get(extra, _PYTHON)
+    if needed > _PYTHON:  # where pip would install the rest, and the next error would be about the same feature
+        hint = "{} needs Python {}.{} or newer, this is {}.{}: use another one.".format(feature, *needed, *_PYTHON)
+        return MissingExtraError(feature, _LIBRARIES[name], "", _DISTRIBUTION, hint)
+    return MissingExtraError(feature, _LIBRARIES[name], extra, _DISTRIBUTION)
