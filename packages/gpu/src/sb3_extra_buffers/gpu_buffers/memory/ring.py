@@ -9,6 +9,7 @@ import numpy as np
 import torch as th
 
 from sb3_extra_buffers.errors import HeapFullError, ParameterError
+from sb3_extra_buffers.files import StateError
 from sb3_extra_buffers.gpu_buffers.devices import ALIGNMENT
 from sb3_extra_buffers.gpu_buffers.memory.blocks import TensorBlock
 from sb3_extra_buffers.gpu_buffers.memory.payloads import DevicePayloads
@@ -136,10 +137,17 @@ class SharedRawHeap(DevicePayloads, RingHeap):
         return self._new_block(self._capacity)
 
     def _keep(self, saved: SavedBytes, starts: Indices, lengths: Indices) -> None:
-        """Copy what was saved to where it was."""
+        """Copy what was saved to where it was, or in a ring of another capacity, to where it fits."""
         if not len(starts):
             return
         saved.check(starts, lengths)
+        if ((starts | lengths) % ALIGNMENT).any():
+            raise StateError(f"a payload does not lie at a multiple of {ALIGNMENT} bytes")
+        if self._is_elsewhere(starts, lengths):
+            needed = self._live
+            if needed > self._capacity or not self._pour(saved):
+                raise StateError(f"{needed} bytes of payloads were saved, the capacity is {self._capacity} bytes")
+            return
         begin = int(starts.min())
         for content in saved.cut(begin, saved.end):
             while len(content):
