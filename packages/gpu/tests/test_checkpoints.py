@@ -63,6 +63,36 @@ def test_a_budget_drops_the_same_transitions(memory, tmp_path, play):
     assert pair[0].shared_heap.evicted.cells
 
 
+@pytest.mark.parametrize(("layout", "heap_bytes"), [("cells", 9_000), ("frames", 45_000)])
+@pytest.mark.parametrize(("factor", "is_large_enough"), [(0.4, False), (1.07, True), (1.5, True)])
+def test_a_budget_that_is_not_the_one_that_was_saved_loads_all_or_nothing(
+    layout, heap_bytes, factor, is_large_enough, memory, tmp_path, play
+):
+    codec = "gzip" if layout == "cells" else "auto"
+    options = {"compression_method": codec, "layout": layout, "heap_bytes": heap_bytes}
+    ours = GpuReplayBuffer(400, IMAGE, ACTIONS, "cpu", 1, **options)
+    play([ours], 200)
+    assert ours.shared_heap.evicted.cells
+    ours.save(tmp_path / "checkpoint")
+    manifest = read_manifest(tmp_path / "checkpoint")
+    manifest.about["arguments"]["heap_bytes"] = int(factor * heap_bytes)
+    manifest.write(tmp_path / "checkpoint")
+    if not is_large_enough:
+        with pytest.raises(FileContentError, match="bytes of payloads were saved, the capacity is"):
+            GpuReplayBuffer.load(tmp_path / "checkpoint", "cpu")
+        return
+    for _ in range(2):
+        again = GpuReplayBuffer.load(tmp_path / "checkpoint", "cpu", verify=True)
+        assert again._kept_rows() == ours._kept_rows()
+        batches = []
+        for buffer in (ours, again):
+            np.random.seed(0)
+            batches.append(buffer.sample(100))
+        assert th.equal(batches[0].observations, batches[1].observations)
+        assert th.equal(batches[0].next_observations, batches[1].next_observations)
+        again.save(tmp_path / "checkpoint")
+
+
 def test_keys_and_rollouts(tmp_path, play, roll, same_batches, same_rollout):
     ours = GpuDictReplayBuffer(40, DICT, ACTIONS, "cpu", 2, compression_method="rle")
     theirs = DictReplayBuffer(40, DICT, ACTIONS, "cpu", 2)

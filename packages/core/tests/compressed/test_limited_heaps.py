@@ -6,6 +6,7 @@ from gymnasium import spaces
 
 from sb3_extra_buffers.compressed import CompressedDictReplayBuffer, CompressedReplayBuffer
 from sb3_extra_buffers.errors import HeapFullError, HeapStateError
+from sb3_extra_buffers.stores import cells as cells_module
 
 ACTIONS = spaces.Discrete(2)
 IMAGE = spaces.Box(0, 255, (20, 20), np.uint8)
@@ -187,3 +188,42 @@ def test_what_leads_to_more_than_the_budget_is_refused_and_keeps_nothing_out(spa
         obs, following = (observation(space, number + value, False) for value in (step, step + 1))
         buffer.add(obs, following, np.zeros((1, 1)), np.array([number + step]), np.array([False]), [{}])
     assert sampled(buffer)[-5:] == [*range(number, number + 5)]
+
+
+@pytest.mark.parametrize(("heap", "capacity", "times"), [("ring", 3400, 2), ("ring", 20_000, 1), ("memory", None, 1)])
+def test_a_step_is_encoded_once_and_once_more_where_what_it_leads_to_might_not_fit(heap, capacity, times, monkeypatch):
+    envs, counts, encode_batch = 8, [], cells_module.encode_batch
+    monkeypatch.setattr(
+        cells_module,
+        "encode_batch",
+        lambda codec, rows, out: counts.append(len(rows)) or encode_batch(codec, rows, out),
+    )
+    buffer = CompressedReplayBuffer(
+        80,
+        IMAGE,
+        ACTIONS,
+        "cpu",
+        envs,
+        compression_method="gzip",
+        layout="cells",
+        heap=heap,
+        heap_kwargs=None if capacity is None else {"capacity": capacity},
+    )
+    obs = np.random.default_rng(0).integers(0, 256, (25, envs, 20, 20), np.uint8)
+    for step in range(24):
+        counts.clear()
+        buffer.add(obs[step], obs[step + 1], np.zeros((envs, 1)), np.zeros(envs), np.zeros(envs), [{}] * envs)
+        assert sum(counts) == times * envs
+    assert buffer._storage.next_observations[""].store._transitions._fitting is None
+
+
+def test_what_was_seen_to_fit_is_seen_anew_if_something_else_is_written():
+    buffer = CompressedReplayBuffer(
+        8, IMAGE, ACTIONS, "cpu", compression_method="rle", layout="cells", heap="ring", heap_kwargs={"capacity": 399}
+    )
+    play(buffer, 2, noisy=lambda step: False)
+    buffer._storage.refuse_too_large(observation(IMAGE, 4, False))
+    with pytest.raises(HeapFullError, match="One row must fit as a whole"):
+        buffer.next_observations[2] = observation(IMAGE, 4, True)
+    play(buffer, 3, noisy=lambda step: False)
+    assert sampled(buffer)[-3:] == [2, 3, 4]

@@ -92,6 +92,57 @@ def test_a_row_that_does_not_fit_changes_nothing():
     assert read(store, 0, 1, 2)[:, 0].tolist() == [5, 6, 7]
 
 
+@pytest.fixture
+def encoded(monkeypatch):
+    """How many rows were encoded, call by call."""
+    counts, encode_batch = [], cells_module.encode_batch
+    monkeypatch.setattr(
+        cells_module,
+        "encode_batch",
+        lambda codec, rows, out: counts.append(len(rows)) or encode_batch(codec, rows, out),
+    )
+    return counts
+
+
+def refusal(attempt):
+    """What is said if there is no room."""
+    try:
+        attempt()
+    except HeapFullError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize("noisy", range(17))
+@pytest.mark.parametrize("rows_at_once", [16, 5])
+def test_what_is_refused_before_it_is_written_is_what_cannot_be_written(noisy, rows_at_once, monkeypatch):
+    monkeypatch.setattr(cells_module, "_MAX_ROW_NBYTES", rows_at_once * NBYTES)
+    rows = np.random.default_rng(0).permutation(np.arange(16 * NBYTES)).astype(np.uint8).reshape(16, NBYTES)
+    rows[noisy:] = 7
+    widest = bind("gzip", CellSpec(np.uint8, NBYTES)).max_encoded_nbytes
+    for capacity in range(11, 16 * (widest + 64), 7):
+        store = store_on(create("ring", 16, capacity=capacity), cells=16, codec="gzip")
+        said = refusal(lambda store=store: store.refuse_too_large(rows))
+        assert said == refusal(lambda store=store: store.write(np.arange(16), rows))
+
+
+def test_rows_are_encoded_to_see_whether_they_fit_only_until_the_rest_fits_for_certain(encoded):
+    widest = bind("gzip", CellSpec(np.uint8, NBYTES)).max_encoded_nbytes + 64
+    noise = np.random.default_rng(0).integers(0, 256, (16, NBYTES), np.uint8)
+    for rows, capacity, counts in (
+        (noise, 16 * widest, []),
+        (flat(*range(16)), 16 * widest - 1, [1]),
+        (noise, 1600, [1, 2, 4, 8, 1]),
+    ):
+        encoded.clear()
+        ring = store_on(create("ring", 16, capacity=capacity), cells=16, codec="gzip")
+        assert ring.refuse_too_large(rows) == bool(counts)
+        assert encoded == counts
+    encoded.clear()
+    assert not store_on(create("memory", 16), cells=16, codec="gzip").refuse_too_large(noise)
+    assert not encoded
+
+
 def test_a_long_write_reserves_a_bounded_worst_case_at_a_time(monkeypatch):
     monkeypatch.setattr(cells_module, "_MAX_ROW_NBYTES", 4 * NBYTES)
     heap = create("memory", 10)

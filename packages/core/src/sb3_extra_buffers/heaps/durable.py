@@ -196,9 +196,8 @@ class DurableHeap(MmapHeap):
     def _keep(self, saved: SavedBytes, starts: Indices, lengths: Indices) -> None:
         # Not left in the files that were loaded: this heap must be found again without them.
         super()._keep(saved, starts, lengths)
-        is_as_it_was = not len(starts) or self._oldest() >= self._tail - self._capacity
-        if not is_as_it_was or (starts % self._capacity + lengths > self._capacity).any():
-            self._pour(saved)
+        if self._is_elsewhere(starts, lengths):
+            self._pour_all(saved)
             return
         for cell, start, length in zip(np.flatnonzero(self._lengths).tolist(), starts.tolist(), lengths.tolist()):
             payload = self.view(start, length)
@@ -207,18 +206,10 @@ class DurableHeap(MmapHeap):
         self._leave_saved()
         self._rewrite_journal()
 
-    def _pour(self, saved: SavedBytes) -> None:
-        """Write every row again: what was saved is that of a ring of another capacity, whose end was elsewhere."""
-        cells, starts, rows = (column.copy() for column in self.queued())
-        alive = self.are_alive(cells, starts)
-        columns = [column[alive].tolist() for column in (rows, cells, starts, self._lengths[cells])]
-        evicted, needed = self._evicted, self._live
-        self.clear()
-        self._evicted = evicted
-        for _, row in groupby(zip(*columns), lambda entry: entry[0]):
-            _, its_cells, places, sizes = zip(*row)
-            self._store(list(its_cells), memoryview(b"".join(map(saved.view, places, sizes))), list(sizes))
-        if self._evicted != evicted:
+    def _pour_all(self, saved: SavedBytes) -> None:
+        """Write every row again, or leave no file behind that lacks some of them."""
+        needed = self._live
+        if not self._pour(saved):
             self.close()
             self.path.unlink()
             self._journal.path.unlink()

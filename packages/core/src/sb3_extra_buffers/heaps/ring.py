@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from itertools import accumulate
+from itertools import accumulate, groupby
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -223,6 +224,28 @@ class RingHeap(TableHeap):
         if len(starts):
             saved.check(starts, lengths)
             self._saved = saved
+
+    def _is_elsewhere(self, starts: Indices, lengths: Indices) -> bool:
+        """Whether payloads that were saved are those of a ring of another capacity, whose end was elsewhere."""
+        if not len(starts):
+            return False
+        oldest = min(int(starts.min()), self._queue.oldest(self._tail))
+        return oldest < self._tail - self._capacity or bool((starts % self._capacity + lengths > self._capacity).any())
+
+    def _pour(self, saved: SavedBytes) -> bool:
+        """Write every row again, and say whether there was room for all of them."""
+        cells, starts, rows = (column.copy() for column in self._queue.before(np.iinfo(np.int64).max))
+        alive = self._starts[cells] == starts
+        if not np.array_equal(np.sort(cells[alive]), np.flatnonzero(self._lengths)):
+            raise StateError("the order of writing does not name every payload once")
+        columns = [column[alive].tolist() for column in (rows, cells, starts, self._lengths[cells])]
+        evicted = self._evicted
+        self.clear()
+        self._evicted = evicted
+        for _, row in groupby(zip(*columns), itemgetter(0)):
+            _, its_cells, places, sizes = zip(*row)
+            self._store(list(its_cells), memoryview(b"".join(map(saved.view, places, sizes))), list(sizes))
+        return self._evicted == evicted
 
     def _leave_saved(self) -> None:
         """Nothing that was loaded is needed any more."""

@@ -10,7 +10,7 @@ from sb3_extra_buffers.errors import HeapStateError
 from sb3_extra_buffers.files.state import State
 from sb3_extra_buffers.heaps import Heap, within_reach
 from sb3_extra_buffers.stores.origins import Origins
-from sb3_extra_buffers.views import Bytes, Indices, view_bytes
+from sb3_extra_buffers.views import Bytes, Indices
 
 #: Long writes are cut into rows of about this many raw bytes, so that the worst case of a row stays small.
 _MAX_ROW_NBYTES = 1 << 22
@@ -85,22 +85,32 @@ class CellStore:
         room = self._heap.reserve(cells, len(cells) * self._codec.max_encoded_nbytes)
         self._heap.commit(encode_batch(self._codec, rows, room))
 
-    def refuse_too_large(self, rows: Bytes) -> None:
+    def refuse_too_large(self, rows: Bytes) -> bool:
         """Refuse rows that a heap of limited capacity could never take, before they are written.
 
         :param rows: as for ``write``
+        :return: whether some had to be encoded to see that: then it pays to remember that they fit
         """
-        check, codec = getattr(self._heap, "refuse_too_large", None), self._codec
+        check = getattr(self._heap, "refuse_too_large", None)
         # Most heaps are larger than any row: only where one might not fit, it is worth encoding it to see.
-        if check is None or len(rows) * (codec.max_encoded_nbytes + _MAX_ALIGNMENT) <= self._heap.capacity:
-            return
+        if check is None or len(rows) * (self._codec.max_encoded_nbytes + _MAX_ALIGNMENT) <= self._heap.capacity:
+            return False
         for start in range(0, len(rows), self._cells_at_once):
-            check(
-                [
-                    len(view_bytes(codec.spec.name, "payload", codec.encode(row)))
-                    for row in rows[start : start + self._cells_at_once]
-                ]
-            )
+            check(self._lengths_that_matter(rows[start : start + self._cells_at_once]))
+        return True
+
+    def _lengths_that_matter(self, rows: Bytes) -> list[int]:
+        """Sizes of payloads, up to where the others fit even if they were as large as they can be."""
+        largest = self._codec.max_encoded_nbytes + _MAX_ALIGNMENT
+        room = np.empty(len(rows) * self._codec.max_encoded_nbytes, np.uint8)
+        lengths: list[int] = []
+        spare = self._heap.capacity
+        while len(lengths) < len(rows) and (len(rows) - len(lengths)) * largest > spare:
+            # Twice as many each time: a few rows often decide, and few calls see all of them.
+            found = encode_batch(self._codec, rows[len(lengths) : 2 * len(lengths) + 1], room).tolist()
+            lengths += found
+            spare -= sum(found) + len(found) * _MAX_ALIGNMENT
+        return lengths
 
     def stored_nbytes(self) -> int:
         _, lengths = self._heap.locate(np.arange(self._first, self._first + self.cells))

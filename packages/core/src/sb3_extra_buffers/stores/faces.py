@@ -75,7 +75,7 @@ class NextFace(ObservationFace):
 
     def refuse_too_large(self, rows: Bytes) -> None:
         """Refuse rows that could never be written. What transitions start from is written at once, and refused then."""
-        self._transitions.apart.refuse_too_large(rows)
+        self._transitions.refuse_next(rows)
 
     def stored_nbytes(self) -> int:
         return self._transitions.stored_nbytes_of_next()

@@ -63,11 +63,10 @@ class LazyStore:
             self._store = self._decide(rows)
         self._store.write(cells, rows)
 
-    def refuse_too_large(self, rows: Bytes) -> None:
+    def refuse_too_large(self, rows: Bytes) -> bool:
         """What the store that it has become does, if it does."""
         check = getattr(self._store, "refuse_too_large", None)
-        if check is not None:
-            check(rows)
+        return check is not None and bool(check(rows))
 
     def stored_nbytes(self) -> int:
         return 0 if self._store is None else self._store.stored_nbytes()

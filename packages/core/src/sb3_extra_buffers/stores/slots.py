@@ -47,11 +47,10 @@ class SlotStore:
         self._opened += len(fresh)
         self._slots[cells] = slots
 
-    def refuse_too_large(self, rows: Bytes) -> None:
-        """Refuse rows that could never be written; a store without a limit has none."""
+    def refuse_too_large(self, rows: Bytes) -> bool:
+        """Refuse rows that could never be written, and say whether that took long; a store without a limit has none."""
         check = getattr(self._store, "refuse_too_large", None)
-        if check is not None:
-            check(rows)
+        return check is not None and bool(check(rows))
 
     def read(self, cells: Indices, out: Bytes) -> None:
         """Read the cells that have a slot into their rows of ``out``; leave the other rows alone."""

@@ -27,6 +27,9 @@ class TransitionStore:
     :param step: how many cells lie between an observation and the one that follows it: the number of environments
     """
 
+    #: Next observations that were encoded to see that they fit, until they are written. Comparing is far quicker.
+    _fitting: bytes | None = None
+
     def __init__(self, observations: Store, others: Store, step: int) -> None:
         self.observations = observations
         self.apart = SlotStore(others)
@@ -59,10 +62,16 @@ class TransitionStore:
             self._shared[waiting.cells] = same
         waiting.drop()
 
+    def refuse_next(self, rows: Bytes) -> None:
+        """Refuse next observations that could never be stored, while nothing has changed."""
+        self._fitting = rows.tobytes() if self.apart.refuse_too_large(rows) else None
+
     def write_next(self, cells: Indices, rows: Bytes) -> None:
         """Let next observations wait for the observations that follow them."""
         # What could never get a payload of its own would wait for ever, and everything that comes behind it.
-        self.apart.refuse_too_large(rows)
+        if self._fitting is None or self._fitting != rows.tobytes():
+            self.apart.refuse_too_large(rows)
+        self._fitting = None
         self._flush()
         self._shared[cells] = False
         self.apart.free(cells)

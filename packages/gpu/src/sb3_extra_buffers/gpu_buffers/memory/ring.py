@@ -9,6 +9,7 @@ import numpy as np
 import torch as th
 
 from sb3_extra_buffers.errors import HeapFullError, ParameterError
+from sb3_extra_buffers.files import StateError
 from sb3_extra_buffers.gpu_buffers.devices import ALIGNMENT
 from sb3_extra_buffers.gpu_buffers.memory.blocks import TensorBlock
 from sb3_extra_buffers.gpu_buffers.memory.payloads import DevicePayloads
@@ -20,6 +21,8 @@ from sb3_extra_buffers.registry import Scalar
 from sb3_extra_buffers.views import Indices
 
 EVICT, RAISE = "evict", "raise"
+#: Packing must leave this part of a ring free, so that what it costs is shared by as many bytes that are written.
+_WORTH_PACKING = 8
 
 
 class SharedRawHeap(DevicePayloads, RingHeap):
@@ -89,14 +92,41 @@ class SharedRawHeap(DevicePayloads, RingHeap):
         place = self._tail % self._capacity
         # A payload is contiguous: what would cross the end begins at the beginning.
         gap = self._capacity - place if place + needed > self._capacity else 0
-        if self.data_end + gap + needed <= self._capacity:
+        # Holes that are overtaken, and what is replaced anyway, need not be moved away.
+        if needed <= self._capacity and not self._lost(replaced, self._tail + gap + needed - self._capacity):
             return
-        freed = sum(self._length_of[cell] for cell in replaced)
-        if self._live - freed + needed > self._capacity:
+        if self._packed(replaced) + needed > self._capacity:
             hint = f"{self._live} bytes are in use. Give the heap a larger heap_bytes."
             raise HeapFullError(self.label, needed, self._capacity, hint)
         self._forget(list(replaced))
         self.compact()
+
+    def is_worth_packing(self, replaced: Sequence[int] = ()) -> bool:
+        """Whether room is better made by :meth:`ensure_space` than by dropping the oldest payloads.
+
+        A ring that has dropped something is too small for all, so it would be packed again at almost every write, for a
+        few bytes each time. One that refuses what does not fit, or had room for everything so far, must lose nothing.
+
+        :param replaced: cells that the next payload replaces
+        """
+        if self.refuses_when_full or not self._evicted.cells:
+            return True
+        return self._capacity - self._packed(replaced) >= self._capacity // _WORTH_PACKING
+
+    def _packed(self, replaced: Sequence[int]) -> int:
+        """How many bytes are in use besides these cells."""
+        return self._live - sum(self._length_of[cell] for cell in replaced)
+
+    def _lost(self, replaced: Sequence[int], oldest: int) -> int:
+        """How many bytes in use would be dropped if everything before a position were, besides these cells."""
+        if not self._queue.begins_before(oldest):
+            return 0
+        overtaken, starts, _ = self._queue.before(oldest)
+        lost, others = 0, set(replaced)
+        for cell, start in zip(overtaken.tolist(), starts.tolist()):
+            if self._start_of[cell] == start and cell not in others:
+                lost += self._length_of[cell]
+        return lost
 
     @property
     def _own_block(self) -> TensorBlock:
@@ -107,10 +137,17 @@ class SharedRawHeap(DevicePayloads, RingHeap):
         return self._new_block(self._capacity)
 
     def _keep(self, saved: SavedBytes, starts: Indices, lengths: Indices) -> None:
-        """Copy what was saved to where it was."""
+        """Copy what was saved to where it was, or in a ring of another capacity, to where it fits."""
         if not len(starts):
             return
         saved.check(starts, lengths)
+        if ((starts | lengths) % ALIGNMENT).any():
+            raise StateError(f"a payload does not lie at a multiple of {ALIGNMENT} bytes")
+        if self._is_elsewhere(starts, lengths):
+            needed = self._live
+            if needed > self._capacity or not self._pour(saved):
+                raise StateError(f"{needed} bytes of payloads were saved, the capacity is {self._capacity} bytes")
+            return
         begin = int(starts.min())
         for content in saved.cut(begin, saved.end):
             while len(content):
@@ -125,17 +162,10 @@ class SharedRawHeap(DevicePayloads, RingHeap):
 
     def _check_room(self, cells: list[int], oldest: int) -> None:
         """Refuse a row that would drop others, while nothing has changed."""
-        if not self.refuses_when_full or not self._queue.begins_before(oldest):
-            return
-        replaced, lost = set(cells), 0
-        overtaken, starts, _ = self._queue.before(oldest)
-        for cell, start in zip(overtaken.tolist(), starts.tolist()):
-            if self._start_of[cell] == start and cell not in replaced:
-                lost += self._length_of[cell]
-        if lost:
+        if self.refuses_when_full and self._lost(cells, oldest):
             hint = f"{self._live} bytes are in use. Give it a larger heap_bytes, or use on_full='evict'."
             # What stays, and what would come.
-            needed = self._live - sum(self._length_of[cell] for cell in cells) + oldest + self._capacity - self._tail
+            needed = self._packed(cells) + oldest + self._capacity - self._tail
             raise HeapFullError(self.label, max(needed, self._capacity + 1), self._capacity, hint)
 
     def refuse_too_large(self, lengths: list[int]) -> None:

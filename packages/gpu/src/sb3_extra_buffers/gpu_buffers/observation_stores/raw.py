@@ -84,10 +84,11 @@ class RawObservationStore:
         metadata = self._compress(value, self._staging, 0)
         nbytes = metadata.payload_bytes
         payload = self._staging.region(0, nbytes).cpu().numpy()
-        # In no particular order, a ring is full of holes. What does not fit even without them is its own decision: it
-        # drops the oldest, or refuses.
-        with suppress(HeapFullError):
-            self.shared_heap.ensure_space(nbytes, [cell])
+        # In no particular order, a ring is full of holes. What does not fit even without them, or is not worth closing
+        # them, is its own decision: it drops the oldest, or refuses.
+        if self.shared_heap.is_worth_packing([cell]):
+            with suppress(HeapFullError):
+                self.shared_heap.ensure_space(nbytes, [cell])
         self.shared_heap.reserve(np.array([cell]), nbytes)[:] = payload
         self.shared_heap.commit(np.array([nbytes]))
         self._metadata[cell] = metadata
