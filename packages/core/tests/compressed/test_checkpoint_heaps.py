@@ -96,7 +96,7 @@ def test_a_heap_that_was_left_by_a_crash_is_refused_with_what_to_do(saved, tmp_p
     path, buffer = saved(heap="mmap", heap_kwargs=kept, **CELLS)
     heap_of(buffer).close()
     told = (
-        r"holds a file already\. Take another path, or remove it, .*a buffer is found again by loading its last check"
+        r"found a file already\. Take another path, or remove it, .*a buffer is found again by loading its last check"
     )
     with pytest.raises(FileContentError, match=told):
         CompressedReplayBuffer.load(path, "cpu", heap_kwargs=kept)
