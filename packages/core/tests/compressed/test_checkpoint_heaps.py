@@ -8,8 +8,10 @@ import pytest
 from gymnasium import spaces
 
 from sb3_extra_buffers import files
-from sb3_extra_buffers.compressed import CompressedReplayBuffer
+from sb3_extra_buffers.compressed import CompressedReplayBuffer, base
 from sb3_extra_buffers.errors import FileContentError, ParameterError
+from sb3_extra_buffers.files.state import StateError
+from sb3_extra_buffers.heaps.durable import DurableHeap
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 ACTIONS, ROWS = spaces.Discrete(5), 30
@@ -124,11 +126,13 @@ def test_another_capacity_keeps_what_fits(saved, screen, walk, feed, tmp_path, h
         twin.sample(5)
 
 
-def test_with_a_path_all_that_was_saved_must_fit(saved, tmp_path):
+@pytest.mark.parametrize("room", [0.9, 0.5, 0.001], ids=["most", "half", "less than a row"])
+def test_with_a_path_all_that_was_saved_must_fit(saved, tmp_path, room):
     path, buffer = saved(heap="mmap", heap_kwargs={"capacity": 12_000}, **CELLS)
     live, kept = heap_of(buffer).live, {"path": str(tmp_path / "heap")}
     with pytest.raises(ParameterError, match=f"{live} bytes of payloads were saved.*Name more, or leave out the path"):
-        CompressedReplayBuffer.load(path, "cpu", heap_kwargs={**kept, "capacity": live // 2})
+        CompressedReplayBuffer.load(path, "cpu", heap_kwargs={**kept, "capacity": int(live * room)})
+    assert [file.name for file in tmp_path.iterdir()] == ["checkpoint"]
     loaded = CompressedReplayBuffer.load(path, "cpu", heap_kwargs={**kept, "capacity": live + 1000})
     assert same_content(loaded, buffer)
     heap, cells = heap_of(loaded), heap_of(loaded).cells
@@ -136,3 +140,22 @@ def test_with_a_path_all_that_was_saved_must_fit(saved, tmp_path):
     again = type(heap)(cells, live + 1000, kept["path"], 0, reopen=True)
     assert again.recovery.is_whole
     assert again.live == live
+
+
+def test_a_load_that_fails_leaves_no_file_at_its_path(saved, tmp_path, monkeypatch):
+    path, buffer = saved(heap="mmap", heap_kwargs={"capacity": 12_000}, **CELLS)
+    kept = {"path": str(tmp_path / "heap")}
+
+    def failing(*_):
+        raise StateError("the rest is missing")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(base, "restore_own", failing)  # when the heap has been restored
+        with pytest.raises(FileContentError, match="the rest is missing"):
+            CompressedReplayBuffer.load(path, "cpu", heap_kwargs=kept)
+    with monkeypatch.context() as patch:
+        patch.setattr(DurableHeap, "_rewrite_journal", failing)  # when payloads have been written
+        with pytest.raises(FileContentError, match="the rest is missing"):
+            CompressedReplayBuffer.load(path, "cpu", heap_kwargs=kept)
+    assert [file.name for file in tmp_path.iterdir()] == ["checkpoint"]
+    assert same_content(CompressedReplayBuffer.load(path, "cpu", heap_kwargs=kept), buffer)

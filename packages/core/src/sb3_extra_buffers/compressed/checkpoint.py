@@ -74,7 +74,13 @@ def load(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whoever made the buffer has seen what its constructor warns of
             buffer = kind(**arguments)
-        buffer._restore(state)
+        try:
+            buffer._restore(state)
+        except BaseException:
+            discard = getattr(buffer._storage.heap, "discard", None)
+            if discard is not None:  # a heap with a path: its name would be taken when it is tried again
+                discard()
+            raise
     except ExtraBuffersError:
         raise
     except (StateError, *_MISFITS) as error:

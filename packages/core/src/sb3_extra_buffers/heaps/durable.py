@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import FileContentError, FileDamagedError, HeapFullError, HeapStateError, ParameterError
 from sb3_extra_buffers.files.replacing import write_all
+from sb3_extra_buffers.files.state import State
 from sb3_extra_buffers.heaps.file_lock import FileLock
 from sb3_extra_buffers.heaps.journal import Journal, read_base
 from sb3_extra_buffers.heaps.journal_format import BASE_NBYTES, BEGIN, CLEAR, ROW, Base, Entry, Record, ring_header
 from sb3_extra_buffers.heaps.mmap import MmapHeap
 from sb3_extra_buffers.heaps.protocol import Evictions
 from sb3_extra_buffers.heaps.recovery import Recovery, recover
-from sb3_extra_buffers.heaps.ring_file import FIRST_NBYTES, claim_name, is_unfinished, read_identity
+from sb3_extra_buffers.heaps.ring_file import FIRST_NBYTES, claim_name, does_not_fit, is_unfinished, read_identity
 from sb3_extra_buffers.heaps.saved_bytes import SavedBytes
 from sb3_extra_buffers.views import Indices, untouched
 
@@ -73,6 +74,20 @@ class DurableHeap(MmapHeap):
         self._journal.close()
         self._file.close()
         self._lock.release()
+
+    def discard(self) -> None:
+        """Let go of the files and remove them, because what they were made for has failed. Those found stay."""
+        if not self._reopen and not self._file.closed:
+            self.path.unlink(missing_ok=True)  # as long as nobody else can have opened them
+            self._journal.path.unlink(missing_ok=True)
+            self.close()
+
+    def restore(self, state: State) -> None:
+        try:
+            super().restore(state)
+        except BaseException:
+            self.discard()
+            raise
 
     def clear(self) -> None:
         self._check_owner()
@@ -212,20 +227,16 @@ class DurableHeap(MmapHeap):
         cells, starts, rows = (column.copy() for column in self.queued())
         alive = self.are_alive(cells, starts)
         columns = [column[alive].tolist() for column in (rows, cells, starts, self._lengths[cells])]
-        evicted, needed = self._evicted, self._live
+        evicted = self._evicted
+        if self._live > self._capacity:
+            raise does_not_fit(self._capacity, self._live)
         self.clear()
         self._evicted = evicted
         for _, row in groupby(zip(*columns), lambda entry: entry[0]):
             _, its_cells, places, sizes = zip(*row)
             self._store(list(its_cells), memoryview(b"".join(map(saved.view, places, sizes))), list(sizes))
-        if self._evicted != evicted:
-            self.close()
-            self.path.unlink()
-            self._journal.path.unlink()
-            allowed = f"{needed} bytes of payloads were saved, and all of them must fit into a file that has a path"
-            raise ParameterError(
-                "heap 'mmap'", "capacity", self._capacity, allowed, "Name more, or leave out the path."
-            )
+        if self._evicted != evicted:  # by the gap at the end of the ring
+            raise does_not_fit(self._capacity, sum(columns[-1]))
         self._rewrite_journal()
 
     def _check_room(self, cells: list[int], oldest: int) -> None:
