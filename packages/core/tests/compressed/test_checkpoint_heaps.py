@@ -61,11 +61,13 @@ def test_a_checkpoint_does_not_say_where_files_are_made_or_found(saved, tmp_path
         victim.write_bytes(b"")
         journal.write_text("mine")
     claim(path, capacity=20_000, path=str(victim), reopen=reopen)
-    assert same_content(CompressedReplayBuffer.load(path, "cpu", verify=True), buffer)
+    with pytest.warns(UserWarning, match="victim"):
+        loaded = CompressedReplayBuffer.load(path, "cpu", verify=True)
+    assert same_content(loaded, buffer)
     assert victim.exists() == reopen
     assert not reopen or (victim.read_bytes(), journal.read_text()) == (b"", "mine")
     claim(path, capacity=20_000, folder="/no/such/folder")
-    assert same_content(CompressedReplayBuffer.load(path, "cpu"), buffer)
+    assert same_content(CompressedReplayBuffer.load(path, "cpu", heap_kwargs={"folder": None}), buffer)
 
 
 @pytest.mark.parametrize("layout", ["cells", "frames"])
@@ -85,12 +87,28 @@ def test_a_checkpoint_claims_no_more_disk_than_its_rows_can_need(saved, tmp_path
 def test_a_buffer_whose_heap_has_a_path_loads_into_a_temporary_file_or_another_path(saved, tmp_path):
     path, buffer = saved(heap="mmap", heap_kwargs={"capacity": 20_000, "path": str(tmp_path / "heap")}, **CELLS)
     before = (tmp_path / "heap").read_bytes()
-    loaded = CompressedReplayBuffer.load(path, "cpu")
+    loaded = CompressedReplayBuffer.load(path, "cpu", heap_kwargs={"folder": None})
     assert type(heap_of(loaded)).__name__ == "MmapHeap"
     named = CompressedReplayBuffer.load(path, "cpu", heap_kwargs={"path": str(tmp_path / "other")})
     assert heap_of(named).path == tmp_path / "other"
     assert same_content(loaded, buffer) == same_content(named, buffer)
     assert (tmp_path / "heap").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["folder", "path"])
+def test_a_place_that_was_saved_and_is_not_named_again_is_told_once(saved, tmp_path, name):
+    place = str(tmp_path / "heap") if name == "path" else str(tmp_path)
+    path, buffer = saved(heap="mmap", heap_kwargs={"capacity": 20_000, name: place}, **CELLS)
+    told = rf"{path}: the heap .* made with {{'{name}': '{place}'}}\. .* temporary one\. .*heap_kwargs={{'folder': "
+    for named in ({}, {"heap_kwargs": {"capacity": 30_000}}):
+        with pytest.warns(UserWarning, match=told) as caught:
+            loaded = CompressedReplayBuffer.load(path, "cpu", **named)
+        assert [warning.filename for warning in caught] == [__file__]
+        assert same_content(loaded, buffer)
+    for named in ({"folder": str(tmp_path)}, {"folder": None}, {"path": str(tmp_path / "other")}):
+        assert same_content(CompressedReplayBuffer.load(path, "cpu", heap_kwargs=named), buffer)
+    loaded.save(path)  # without a place, which is nothing to tell of
+    assert same_content(CompressedReplayBuffer.load(path, "cpu"), buffer)
 
 
 def test_a_heap_that_was_left_by_a_crash_is_refused_with_what_to_do(saved, tmp_path):
