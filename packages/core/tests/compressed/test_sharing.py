@@ -114,6 +114,72 @@ def test_what_a_buffer_has_no_room_for_stays_in_the_rings(fed, monkeypatch):
     assert feeder.feed() == 10
 
 
+@pytest.fixture
+def crowded(tmp_path):
+    """Two rings with so many transitions, the sixth of the second larger than the heap of a buffer; and its feeder."""
+
+    def crowded(count, **options):
+        record, rng = transition_record(SCREEN, spaces.Discrete(2)), np.random.default_rng(0)
+        rings = [Ring.create(tmp_path / str(actor), record, count) for actor in range(2)]
+        for actor, ring in enumerate(rings):
+            for number in range(count):
+                found = np.zeros((), record)
+                found["reward"], found["obs"][:, 0, 0], found["next_obs"][:, 0, 0] = number, number, number + 1
+                if (actor, number) == (1, 5):
+                    found["obs"], found["next_obs"] = rng.integers(0, 256, (2, *SCREEN.shape))
+                ring.put(found)
+        place = {"heap": "ring", "heap_kwargs": {"capacity": 1500}, **options}
+        buffer = CompressedReplayBuffer(2 * count, SCREEN, spaces.Discrete(2), "cpu", 2, **place)
+        return rings, buffer, Feeder(buffer, rings)
+
+    return crowded
+
+
+def test_a_row_that_can_never_fit_is_named_and_alone_left_out(crowded):
+    rings, buffer, feeder = crowded(40, layout="cells", compression_method="gzip")
+    assert feeder.feed() == 5
+    told = r"ring, for record 5 of .*0 and record 5 of .*1: \d+ bytes were .* capacity is 1500 .*goes on behind it"
+    with pytest.raises(HeapFullError, match=told) as caught:
+        feeder.feed()
+    assert caught.value.never_fits
+    assert [len(ring) for ring in rings] == [34, 34]
+    assert feeder.feed() == 34
+    assert buffer.rewards[:39].tolist() == [[number] * 2 for number in range(40) if number != 5]
+
+
+def test_frames_that_do_not_fit_cost_no_record_that_comes_behind_them(crowded):
+    rings, buffer, feeder = crowded(200, layout="frames", compression_method="gzip")
+    told, fed = [], 0
+    while len(rings[0]) and len(told) < 9:
+        try:
+            fed += feeder.feed(limit=1)
+        except HeapFullError as error:  # noqa: PERF203 - several are expected
+            told.append(error.never_fits)
+    assert 0 < len(told) < 9
+    assert not any(told)
+    assert fed == 200
+    assert buffer.rewards[:, 0].tolist() == [*range(200)]
+
+
+def test_what_there_is_no_room_for_now_is_told_after_how_many_rows_were_added(fed, monkeypatch):
+    rings, buffer, feeder = fed(10)
+    add = buffer.add
+
+    def filling_up(*step):
+        if buffer.pos == 4:
+            raise HeapFullError("mmap", 2, 100, "No space left.")
+        add(*step)
+
+    monkeypatch.setattr(buffer, "add", filling_up)
+    assert feeder.feed() == 4
+    for _ in range(2):
+        with pytest.raises(HeapFullError, match="No space left"):
+            feeder.feed()
+    assert [len(ring) for ring in rings] == [6, 6]
+    monkeypatch.undo()
+    assert feeder.feed() == 6
+
+
 def test_a_space_without_a_shape_is_refused():
     with pytest.raises(ParameterError, match="a shape and a dtype"):
         transition_record(spaces.Text(5), spaces.Discrete(2))

@@ -4,6 +4,7 @@ import errno
 import os
 from importlib import import_module
 from io import FileIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -134,6 +135,27 @@ def test_a_folder_that_may_not_be_written_to_is_named(tmp_path, monkeypatch):
     with pytest.raises(FileWriteError, match=r"cannot write .*state: Permission denied\. .* that you may write to"):
         saved(path, 20 * KB, known)
     check(path, 10 * KB)
+
+
+def test_a_file_that_cannot_be_removed_keeps_no_save_from_being_made_and_goes_when_it_can(tmp_path, monkeypatch):
+    path, real = tmp_path / "state", Path.unlink
+    saved(path, 100 * KB)
+    old = [name for name in names(path) if name.startswith("segment-")]
+
+    def refusing(file, missing_ok=False):
+        if file.name == old[0]:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
+        real(file, missing_ok)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", refusing)
+        for end in (20 * KB, 30 * KB, 40 * KB):
+            saved(path, end)
+            check(path, end)
+            assert [name for name in names(path) if name in old] == old[:1]  # the others are gone
+    saved(path, 50 * KB)
+    check(path, 50 * KB)
+    assert old[0] not in names(path)
 
 
 def removed(segment):

@@ -90,7 +90,8 @@ class BaseCompressedBuffer(BaseBuffer):
         :param device: PyTorch device
         :param verify: Read everything and compare it with its checksums first
         :param replaced: ``threads`` or ``heap_kwargs`` other than those that were saved; for some classes more. Where
-            a file heap has its file is never taken from a checkpoint: without ``folder`` or ``path``, it is temporary.
+            a file heap has its file is never taken from a checkpoint: without ``folder`` or ``path``, it is temporary,
+            and a warning says so if the buffer that was saved had one of them.
         """
         return checkpoint.load(cls, path, device, verify, replaced)
 

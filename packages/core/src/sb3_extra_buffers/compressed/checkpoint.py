@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from gymnasium import spaces
 
 from sb3_extra_buffers.compressed.argument_json import from_json, to_json
-from sb3_extra_buffers.compressed.claimed_place import claimed_place
+from sb3_extra_buffers.compressed.claimed_place import claimed_place, tell_of_place
 from sb3_extra_buffers.compressed.subclasses import refuse_uncovered
 from sb3_extra_buffers.errors import BufferStateError, ExtraBuffersError, FileContentError
 from sb3_extra_buffers.files import Manifest, StateError, load_state, read_manifest, save_state
@@ -69,12 +69,19 @@ def load(
         arguments = {key: from_json(value) for key, value in dict(manifest.about["arguments"]).items()}
         kind._check_claims(state, arguments)
         if "heap_kwargs" in arguments:
+            tell_of_place(path, arguments["heap_kwargs"], replaced.get("heap_kwargs"))
             arguments["heap_kwargs"] = claimed_place(arguments["heap_kwargs"])
         arguments |= {"device": device, **kind._replaced(arguments, replaced)}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whoever made the buffer has seen what its constructor warns of
             buffer = kind(**arguments)
-        buffer._restore(state)
+        try:
+            buffer._restore(state)
+        except BaseException:
+            discard = getattr(buffer._storage.heap, "discard", None)
+            if discard is not None:  # a heap with a path: its name would be taken when it is tried again
+                discard()
+            raise
     except ExtraBuffersError:
         raise
     except (StateError, *_MISFITS) as error:

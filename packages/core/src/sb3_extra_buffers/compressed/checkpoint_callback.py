@@ -23,7 +23,8 @@ class BufferCheckpointCallback(BaseCallback):
     What a ``CheckpointCallback`` with ``save_replay_buffer=True`` does, at the cost of what has changed: the buffer is
     a checkpoint that is added to. Go on with ``model = DQN.load(folder / "model.zip", env)`` and
     ``model.replay_buffer = CompressedReplayBuffer.load(folder / "buffer")``. As there, the transition of the step at
-    which it is saved is not yet in the buffer.
+    which it is saved is not yet in the buffer. If the buffer was made with a ``folder`` or a ``path`` for its heap,
+    name one again: ``load(folder / "buffer", heap_kwargs={"folder": ...})``. Otherwise its file is a temporary one.
 
     Each of the two is whole, whatever happens. The buffer is saved first, so a process that is killed between the two
     leaves a model that is one checkpoint older than its buffer.

@@ -268,7 +268,7 @@ class CompressedReplayBuffer(SampledTransitions):
         assert heap is not None
         together = "The environments" if NO_KEY in self._storage.observations else "The keys"
         hint = f"{together} of one step must fit together: give the heap a larger capacity."
-        raise HeapFullError(self._options.heap, heap.capacity + 1, heap.capacity, hint)
+        raise HeapFullError(self._options.heap, heap.capacity + 1, heap.capacity, hint, never_fits=True)
 
     def _decoded(self, arrays: dict[str, Any], idx: int, env_idx: int) -> Any:
         return self._alone({key: array[idx, env_idx] for key, array in arrays.items()})

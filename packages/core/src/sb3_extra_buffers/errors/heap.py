@@ -15,13 +15,15 @@ class HeapError(ExtraBuffersError):
 class HeapFullError(HeapError, MemoryError):
     """One row of payloads does not fit, even with everything else evicted; or there is no memory or disk to be had.
 
-    A capacity of 0 says that nothing was allocated at all.
+    A capacity of 0 says that nothing was allocated at all. ``never_fits`` says that an empty heap would refuse it as
+    well, so there is no use in trying again; otherwise there may be room later.
     """
 
     heap: str
     needed: int
     capacity: int
     hint: str = ""
+    never_fits: bool = False
 
     def explain(self) -> str:
         if not self.capacity:

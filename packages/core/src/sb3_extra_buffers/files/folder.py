@@ -91,13 +91,16 @@ def needed_of(folder: Path, there: Manifest | None) -> set[int]:
 def remove_rest(folder: Path, needed: Collection[int]) -> None:
     """Remove what nobody needs: old segments, and what is left of a save that failed or was killed.
 
+    What cannot be removed is left for the next save: on Windows, a file that a loaded buffer has mapped is in use.
+
     :param folder: of a checkpoint
     :param needed: the numbers of the segments that stay
     """
     for path in folder.iterdir():
         number = number_of(path)
         if (number is not None and number not in needed) or path.name.endswith(UNFINISHED):
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink()
 
 
 def nbytes_of(folder: Path) -> int:

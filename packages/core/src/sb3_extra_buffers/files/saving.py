@@ -65,8 +65,7 @@ def save_state(
                 replaced = checkpoint_in(folder)  # read again: the error may have come when all was done
                 remove_rest(folder, needed if replaced is None else replaced.segments)
             raise
-        with suppress(OSError):  # what cannot be removed now, the next save will
-            remove_rest(folder, manifest.segments)
+        remove_rest(folder, manifest.segments)
     return manifest
 
 

@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import FileContentError, FileDamagedError, HeapFullError, HeapStateError, ParameterError
 from sb3_extra_buffers.files.replacing import write_all
+from sb3_extra_buffers.files.state import State
 from sb3_extra_buffers.heaps.file_lock import FileLock
 from sb3_extra_buffers.heaps.journal import Journal, read_base
 from sb3_extra_buffers.heaps.journal_format import BASE_NBYTES, BEGIN, CLEAR, ROW, Base, Entry, Record, ring_header
 from sb3_extra_buffers.heaps.mmap import MmapHeap
 from sb3_extra_buffers.heaps.protocol import Evictions
 from sb3_extra_buffers.heaps.recovery import Recovery, recover
-from sb3_extra_buffers.heaps.ring_file import FIRST_NBYTES, claim_name, is_unfinished, read_identity
+from sb3_extra_buffers.heaps.ring_file import FIRST_NBYTES, claim_name, does_not_fit, is_unfinished, read_identity
 from sb3_extra_buffers.heaps.saved_bytes import SavedBytes
 from sb3_extra_buffers.views import Indices, untouched
 
@@ -73,6 +74,20 @@ class DurableHeap(MmapHeap):
         self._journal.close()
         self._file.close()
         self._lock.release()
+
+    def discard(self) -> None:
+        """Let go of the files and remove them, because what they were made for has failed. Those found stay."""
+        if not self._reopen and not self._file.closed:
+            self.path.unlink(missing_ok=True)  # as long as nobody else can have opened them
+            self._journal.path.unlink(missing_ok=True)
+            self.close()
+
+    def restore(self, state: State) -> None:
+        try:
+            super().restore(state)
+        except BaseException:
+            self.discard()
+            raise
 
     def clear(self) -> None:
         self._check_owner()
@@ -207,16 +222,11 @@ class DurableHeap(MmapHeap):
         self._rewrite_journal()
 
     def _pour_all(self, saved: SavedBytes) -> None:
-        """Write every row again, or leave no file behind that lacks some of them."""
+        """Write every row again: what was saved is that of a ring of another capacity, whose end was elsewhere."""
         needed = self._live
-        if not self._pour(saved):
-            self.close()
-            self.path.unlink()
-            self._journal.path.unlink()
-            allowed = f"{needed} bytes of payloads were saved, and all of them must fit into a file that has a path"
-            raise ParameterError(
-                "heap 'mmap'", "capacity", self._capacity, allowed, "Name more, or leave out the path."
-            )
+        # Known before anything is written, or noticed by the gap at the end of the ring.
+        if needed > self._capacity or not self._pour(saved):
+            raise does_not_fit(self._capacity, needed)
         self._rewrite_journal()
 
     def _check_room(self, cells: list[int], oldest: int) -> None:

@@ -66,7 +66,8 @@ class Heap(ByteSource, Protocol):
         """Give the reserved cells the payloads that were written into the reserved memory, one behind the other.
 
         :param lengths: the size of each payload, at least 1, in the order of the reserved cells
-        :raise HeapFullError: if they can not all fit; the cells then keep what they had
+        :raise HeapFullError: if they can not all fit; the cells then keep what they had. With ``never_fits`` if they
+            would not fit into an empty heap either
         """
 
     def locate(self, cells: Indices, /) -> tuple[Indices, Indices]:

@@ -92,7 +92,7 @@ class RingHeap(TableHeap):
         """
         total = sum(lengths)
         if total > self._capacity:
-            raise HeapFullError(self.label, total, self._capacity, self._row_hint)
+            raise HeapFullError(self.label, total, self._capacity, self._row_hint, never_fits=True)
 
     def clear(self) -> None:
         super().clear()

@@ -6,7 +6,7 @@ import os
 from io import FileIO
 from pathlib import Path
 
-from sb3_extra_buffers.errors import FileContentError, FileDamagedError
+from sb3_extra_buffers.errors import FileContentError, FileDamagedError, ParameterError
 from sb3_extra_buffers.heaps.journal import check_header
 from sb3_extra_buffers.heaps.journal_format import RING_HEADER_NBYTES, RING_MAGIC, parse_ring_header
 
@@ -24,6 +24,16 @@ def claim_name(path: Path) -> None:
             "reopen=True; a buffer is found again by loading its last checkpoint."
         )
         raise FileContentError(str(path), "a new file", "a file already", hint) from error
+
+
+def does_not_fit(capacity: int, needed: int) -> ParameterError:
+    """What to say if a file has no room for all that was saved.
+
+    :param capacity: that was asked for
+    :param needed: how many bytes were saved
+    """
+    allowed = f"{needed} bytes of payloads were saved, and all of them must fit into a file that has a path"
+    return ParameterError("heap 'mmap'", "capacity", capacity, allowed, "Name more, or leave out the path.")
 
 
 def is_unfinished(file: FileIO, capacity: int, has_rows: bool) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.errors import FileDamagedError, ObservationError, ParameterError
+from sb3_extra_buffers.errors import FileDamagedError, HeapFullError, ObservationError, ParameterError
 from sb3_extra_buffers.sharing.records import KEY
 from sb3_extra_buffers.sharing.ring import Ring
 
@@ -38,7 +38,8 @@ class Feeder:
     def feed(self, limit: int | None = None) -> int:
         """
         Add what is there. A record leaves its ring when it is in the buffer; or when an error has named it, because it
-        is damaged or the buffer refuses it: then the next call goes on behind it.
+        is damaged, the buffer refuses it, or it is larger than the buffer's heap: then the next call goes on behind it.
+        If there is only no room for it now, it stays, and the next call tries again.
 
         :param limit: how many rows at the most; ``None`` adds all that are complete
         :return: how many rows were added
@@ -62,9 +63,11 @@ class Feeder:
                     rows["done"][number],
                     infos[number],
                 )
-            except ObservationError as error:
+            except (HeapFullError, ObservationError) as error:
                 if number:
                     return number  # how many were added must be told, so the next call tells of this one
+                if isinstance(error, HeapFullError) and not error.never_fits:
+                    raise
                 raise self._left_out(rows[number], error) from error
             for ring in self._rings:
                 ring.skip()
@@ -78,13 +81,15 @@ class Feeder:
             ring.skip()
             raise replace(error, hint="It was left out; the next feed() goes on behind it.") from error
 
-    def _left_out(self, row: NDArray[Any], error: ObservationError) -> ObservationError:
+    def _left_out(self, row: NDArray[Any], error: HeapFullError | ObservationError) -> HeapFullError | ObservationError:
         """Take a row out that the buffer refuses: of the rings that are to blame, or of all if none can be told."""
         blamed = [ring for ring, record in zip(self._rings, row) if _has_nan(record)] or self._rings
         which = " and ".join(f"record {ring.taken} of {ring.path}" for ring in blamed)
         for ring in blamed:
             ring.skip()
         hint = f"{error.hint} It was left out; the next feed() goes on behind it.".lstrip()
+        if isinstance(error, HeapFullError):
+            return replace(error, heap=f"{error.heap}, for {which}", hint=hint)
         return replace(error, argument=f"{error.argument}, in {which},", hint=hint)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -190,6 +192,8 @@ class FrameStore:
                 self._lose(np.array([slot]))
                 self.dropped += 1
                 streams.filling.begin(stream, self.chunks.bases.open(stream, streams.advance(stream)))
+                # That is true of the chunk, which is gone; what was to be written goes into another one.
+                raise replace(error, never_fits=False) from error
             raise
 
     def _note_evictions(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -275,7 +276,7 @@ class UndecidedFrames:
         try:
             self._store.write(plane, cells, rows)
         except HeapFullError as error:
-            return error
+            return replace(error, never_fits=False)  # said of what was held back, not of what is being written
         return None
 
 
