@@ -149,7 +149,12 @@ SAID = [
     ("docs/saving-memory.md", r'"speed"`[^|]*\| under \d+ \| about 1/(\d+) \|', about, times_smaller(SPEED)),
     ("docs/saving-memory.md", r'"memory"`[^|]*\| under \d+ \| about 1/(\d+) \|', about, times_smaller(MEMORY)),
     ("docs/saving-memory.md", r"a batch took ([\d.]+) to ([\d.]+) of the time", spans, batch_times(SPEED)),
-    ("docs/troubleshooting.md", r"a batch takes \[(\d) to (\d) times as long\]", spans, batch_times(NUMPY, *GAMES)),
+    (
+        "docs/troubleshooting.md",
+        r"a batch takes \[([\d.]+) to ([\d.]+) times as long\]",
+        spans,
+        batch_times(NUMPY, *GAMES),
+    ),
 ]
 
 
