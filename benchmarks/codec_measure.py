@@ -13,7 +13,7 @@ from benchmarks.bare_libraries import BareCalls, bare_calls
 from benchmarks.timing import interleaved_medians
 from sb3_extra_buffers.codecs import Codec, decode_batch, encode_batch
 from sb3_extra_buffers.heaps import Heap, create
-from sb3_extra_buffers.views import Bytes, Indices
+from sb3_extra_buffers.memory import Bytes, Indices
 
 #: How many cells every variant works through, whatever the size of its batches: costs per cell then compare.
 CELLS = 256

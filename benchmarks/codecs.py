@@ -20,7 +20,7 @@ from benchmarks.machine import machine_info, thread_scaling
 from benchmarks.options import add_json_option, positive
 from sb3_extra_buffers import codecs
 from sb3_extra_buffers.errors import ExtraBuffersError
-from sb3_extra_buffers.views import Bytes
+from sb3_extra_buffers.memory import Bytes
 
 # gzip at its default level 9 takes some 2 ms per cell to encode, and with that minutes over all rounds.
 DEFAULT_CODECS = (

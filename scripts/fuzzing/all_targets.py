@@ -13,7 +13,7 @@ from scripts.fuzzing.target import Target
 _KINDS = {
     "codec": ("codec_targets", "sb3_extra_buffers.codecs"),
     "frames": ("frame_targets", "sb3_extra_buffers.frames"),
-    "file": ("file_targets", "sb3_extra_buffers.files"),
+    "file": ("file_targets", "sb3_extra_buffers.checkpoints"),
     "recording": ("recording_targets", "sb3_extra_buffers.recording"),
     "checkpoint": ("checkpoint_targets", "stable_baselines3"),
 }

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from gymnasium import spaces
 
+from sb3_extra_buffers.checkpoints.layout import LENGTH_NBYTES, parse
 from sb3_extra_buffers.compressed import CompressedReplayBuffer, inspect
-from sb3_extra_buffers.files.layout import LENGTH_NBYTES, parse
 from scripts.fuzzing.checkpoint_cases import Case, class_cases
 from scripts.fuzzing.file_targets import resealed
 from scripts.fuzzing.target import Target, only_errors_of_ours

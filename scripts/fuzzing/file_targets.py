@@ -12,9 +12,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers import files
-from sb3_extra_buffers.files.checksums import checksums
-from sb3_extra_buffers.files.layout import LENGTH_NBYTES, OF_BLOCKS, HeaderError, parse
+from sb3_extra_buffers.checkpoints.checksums import checksums
+from sb3_extra_buffers.checkpoints.layout import LENGTH_NBYTES, OF_BLOCKS, HeaderError, parse
 from sb3_extra_buffers.sharing import Board, Ring, board, ring
 from scripts.fuzzing.target import FindingError, Target, only_errors_of_ours
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sb3_extra_buffers.codecs import CellSpec, bind, decode_batch, encode_batch
 from sb3_extra_buffers.errors import CellMismatchError, HeapStateError, PayloadError
 from sb3_extra_buffers.heaps import create
-from sb3_extra_buffers.views import FlatBytes
+from sb3_extra_buffers.memory import FlatBytes
 
 dtypes = st.sampled_from(["?", "u1", "i2", "u4", "f8", "g", ">f4"])
 # Where the kernels change their way of working: words of 8, blocks of 32, ends of 1, 2 and 4 bytes.

@@ -7,7 +7,7 @@ import zstandard
 from sb3_extra_buffers.codecs import CellSpec, CodecSpec, bind, decode_batch, encode_batch
 from sb3_extra_buffers.errors import ParameterError, PayloadError
 from sb3_extra_buffers.heaps import create
-from sb3_extra_buffers.views import FlatBytes
+from sb3_extra_buffers.memory import FlatBytes
 
 CELL = CellSpec(np.uint8, 4000)
 FLAT = np.zeros(4000, np.uint8)

@@ -1,7 +1,6 @@
 """Fixtures that several folders need: distributions that exist only for one test."""
 
 import importlib
-import importlib.util
 import sys
 import textwrap
 from collections.abc import Callable
@@ -9,13 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sb3_extra_buffers import codecs, frames, heaps
+from sb3_extra_buffers import codecs, heaps
 
 FakeDistribution = Callable[..., None]
-
-# What needs Stable-Baselines3 has a session of its own; without it there is nothing to compare with.
-_NEEDS_SB3 = ["advisor", "cli", "compressed", "training_utils", "vec_buf"]
-collect_ignore = [] if importlib.util.find_spec("stable_baselines3") else _NEEDS_SB3
 
 
 @pytest.fixture
@@ -25,14 +20,14 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder.mkdir()
     monkeypatch.syspath_prepend(folder)
     modules = set(sys.modules)
-    for registry in (codecs.registry, frames.registry, heaps.registry):
+    for registry in (codecs.registry, heaps.registry):
         registry.refresh()
     yield folder
     for module in set(sys.modules) - modules:
         if module.startswith("fake_"):
             del sys.modules[module]
     monkeypatch.undo()
-    for registry in (codecs.registry, frames.registry, heaps.registry):
+    for registry in (codecs.registry, heaps.registry):
         registry.refresh()
 
 
@@ -49,7 +44,7 @@ def install(site: Path) -> FakeDistribution:
         (info / "entry_points.txt").write_text(f"[sb3_extra_buffers.{group}]\n{name} = {module}\n")
         (site / f"{module}.py").write_text(textwrap.dedent(source))
         importlib.invalidate_caches()
-        for registry in (codecs.registry, frames.registry, heaps.registry):
+        for registry in (codecs.registry, heaps.registry):
             registry.refresh()
 
     return install

@@ -7,9 +7,9 @@ from gpu_player import ACTIONS, SPACES
 from gymnasium import spaces
 from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer, RolloutBuffer
 
+from sb3_extra_buffers.checkpoints import read_manifest
 from sb3_extra_buffers.compressed import CompressedReplayBuffer
 from sb3_extra_buffers.errors import FileContentError
-from sb3_extra_buffers.files import read_manifest
 from sb3_extra_buffers.gpu_buffers import GpuDictReplayBuffer, GpuReplayBuffer, GpuRolloutBuffer, devices
 
 IMAGE = SPACES["image"]

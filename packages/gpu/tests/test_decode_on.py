@@ -12,8 +12,8 @@ from gymnasium import spaces
 from stable_baselines3.common.buffers import ReplayBuffer
 
 from sb3_extra_buffers import codecs
+from sb3_extra_buffers.checkpoints import read_manifest
 from sb3_extra_buffers.errors import DeviceError
-from sb3_extra_buffers.files import read_manifest
 from sb3_extra_buffers.gpu_buffers import GpuReplayBuffer
 from sb3_extra_buffers.gpu_buffers.codecs import zstd
 from sb3_extra_buffers.stores.chunks import ChunkStore

@@ -6,7 +6,6 @@ import pickle
 import numpy as np
 import pytest
 
-from sb3_extra_buffers import files
 from sb3_extra_buffers.errors import (
     BufferStateError,
     FileContentError,

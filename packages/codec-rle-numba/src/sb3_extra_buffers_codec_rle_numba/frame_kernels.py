@@ -13,7 +13,7 @@ from sb3_extra_buffers.errors import PayloadError
 from sb3_extra_buffers.frames import ChunkSource, KernelsPlugin, Known, Streams, create, hookimpl
 from sb3_extra_buffers.frames.packing import PADDING, worst_steps_nbytes
 from sb3_extra_buffers.frames.streams import MAX_BACK
-from sb3_extra_buffers.views import Bytes, Indices, untouched
+from sb3_extra_buffers.memory import Bytes, Indices, untouched
 from sb3_extra_buffers_codec_rle_numba.channel_kernels import CHANNELS, take_channels_apart
 from sb3_extra_buffers_codec_rle_numba.read_kernels import plan_read, read_rows
 from sb3_extra_buffers_codec_rle_numba.write_kernels import patch_nbytes, write_rows

@@ -9,7 +9,7 @@ import numpy as np
 from sb3_extra_buffers.codecs import CellSpec, CodecPlugin, CodecSpec, bind, hookimpl
 from sb3_extra_buffers.codecs.rle import end_dtype
 from sb3_extra_buffers.errors import PayloadError
-from sb3_extra_buffers.views import Buffer, Bytes, ByteSource, Indices, check_room, check_rows, view_bytes
+from sb3_extra_buffers.memory import Buffer, Bytes, ByteSource, Indices, check_room, check_rows, view_bytes
 from sb3_extra_buffers_codec_rle_numba.kernels import decode_rows, encode_rows
 
 

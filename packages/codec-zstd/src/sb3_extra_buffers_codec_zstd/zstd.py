@@ -8,7 +8,7 @@ import zstandard
 
 from sb3_extra_buffers.codecs import ByteCodec, CellSpec, CodecPlugin, CodecSpec, Levels, hookimpl
 from sb3_extra_buffers.errors import PayloadError
-from sb3_extra_buffers.views import Bytes, ByteSource, Indices
+from sb3_extra_buffers.memory import Bytes, ByteSource, Indices
 
 #: Codecs of smaller cells share a decompressor. A damaged header may make it allocate this much for a moment.
 _MIN_WINDOW = 1 << 17

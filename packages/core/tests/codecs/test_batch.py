@@ -9,7 +9,7 @@ from sb3_extra_buffers import codecs
 from sb3_extra_buffers.codecs import CellSpec, bind, decode_batch, encode_batch
 from sb3_extra_buffers.codecs import batch as batch_module
 from sb3_extra_buffers.errors import CellMismatchError, HeapStateError, ParameterError, PayloadError
-from sb3_extra_buffers.views import FlatBytes
+from sb3_extra_buffers.memory import FlatBytes
 
 CELL = CellSpec(np.uint8, 50)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers.errors import FileContentError, FileError, HeapStateError, ParameterError
-from sb3_extra_buffers.files.state import Piece, State
 from sb3_extra_buffers.heaps import create, journal
+from sb3_extra_buffers.heaps.state import Piece, State
 from sb3_extra_buffers.testing.heap_subject import held, payload, put
 from sb3_extra_buffers.testing.processes import in_forked_child, run_python
 

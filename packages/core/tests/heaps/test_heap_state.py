@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sb3_extra_buffers import heaps
-from sb3_extra_buffers.files import Piece, State, StateError
+from sb3_extra_buffers.checkpoints import Piece, State, StateError
 
 CELLS = 12
 KINDS = {"memory": {}, "ring": {"capacity": 4000}, "mmap": {"capacity": 4000}}

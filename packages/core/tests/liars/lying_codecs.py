@@ -10,7 +10,7 @@ import numpy as np
 
 from sb3_extra_buffers.codecs import CodecPlugin, CodecSpec, Levels
 from sb3_extra_buffers.errors import PayloadError
-from sb3_extra_buffers.views import view_bytes
+from sb3_extra_buffers.memory import view_bytes
 
 CRC = 4
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sb3_extra_buffers.files import Piece, State, StateError
+from sb3_extra_buffers.checkpoints import Piece, State, StateError
 from sb3_extra_buffers.gpu_buffers import SharedRawHeap
 from sb3_extra_buffers.testing.heap_subject import held, payload, put
 

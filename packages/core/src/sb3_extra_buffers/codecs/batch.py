@@ -9,7 +9,7 @@ import numpy as np
 from sb3_extra_buffers.codecs.pool import automatic_threads, run_split
 from sb3_extra_buffers.codecs.protocol import Codec
 from sb3_extra_buffers.errors import CellMismatchError, HeapStateError, ParameterError, PayloadError
-from sb3_extra_buffers.views import Bytes, ByteSource, Indices, check_room, check_rows
+from sb3_extra_buffers.memory import Bytes, ByteSource, Indices, check_room, check_rows
 
 
 def encode_batch(codec: Codec, rows: Bytes, out: Bytes) -> Indices:

@@ -11,7 +11,7 @@ import numpy as np
 from sb3_extra_buffers.codecs.cell import CellSpec
 from sb3_extra_buffers.codecs.spec import CodecSpec
 from sb3_extra_buffers.errors import PayloadError
-from sb3_extra_buffers.views import Buffer, Bytes, ByteSource, Indices, check_room, check_rows, view_bytes
+from sb3_extra_buffers.memory import Buffer, Bytes, ByteSource, Indices, check_room, check_rows, view_bytes
 
 _CRC_NBYTES = 4
 

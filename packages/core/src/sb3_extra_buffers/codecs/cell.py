@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from sb3_extra_buffers.errors import CellMismatchError, ParameterError
-from sb3_extra_buffers.views import Buffer, view_bytes
+from sb3_extra_buffers.memory import Buffer, view_bytes
 
 _KINDS = "biuf"
 

@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from sb3_extra_buffers.codecs.cell import CellSpec
 from sb3_extra_buffers.codecs.spec import CodecSpec
-from sb3_extra_buffers.views import Buffer, Bytes, ByteSource, Indices
+from sb3_extra_buffers.memory import Buffer, Bytes, ByteSource, Indices
 
 
 @runtime_checkable

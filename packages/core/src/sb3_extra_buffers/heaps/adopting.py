@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sb3_extra_buffers.files.state import Piece, State, StateError
-from sb3_extra_buffers.views import Bytes, Indices
+from sb3_extra_buffers.heaps.state import Piece, State, StateError
+from sb3_extra_buffers.memory import Bytes, Indices
 
 # A position is the number of a segment and an offset into it, as in the heap that was saved.
 _SHIFT = 32

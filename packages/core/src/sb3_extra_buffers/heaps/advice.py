@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 
 from sb3_extra_buffers.heaps.page_ranges import merged
-from sb3_extra_buffers.views import Indices
+from sb3_extra_buffers.memory import Indices
 
 #: A fault on a page maps those around it that are in memory anyway: up to this much, aligned to it, on Linux.
 WINDOW_NBYTES = 1 << 16

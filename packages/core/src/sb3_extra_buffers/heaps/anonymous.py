@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sb3_extra_buffers.errors import HeapFullError
-from sb3_extra_buffers.views import Bytes, pages
+from sb3_extra_buffers.memory import Bytes, pages
 
 
 def allocate(label: str, nbytes: int) -> Bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sb3_extra_buffers.heaps.anonymous import allocate
-from sb3_extra_buffers.views import Bytes
+from sb3_extra_buffers.memory import Bytes
 
 
 class Block:

@@ -15,9 +15,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.checkpoints.replacing import write_all
 from sb3_extra_buffers.errors import FileContentError, FileDamagedError, HeapFullError, HeapStateError, ParameterError
-from sb3_extra_buffers.files.replacing import write_all
-from sb3_extra_buffers.files.state import State
 from sb3_extra_buffers.heaps.file_lock import FileLock
 from sb3_extra_buffers.heaps.journal import Journal, read_base
 from sb3_extra_buffers.heaps.journal_format import BASE_NBYTES, BEGIN, CLEAR, ROW, Base, Entry, Record, ring_header
@@ -26,7 +25,8 @@ from sb3_extra_buffers.heaps.protocol import Evictions
 from sb3_extra_buffers.heaps.recovery import Recovery, recover
 from sb3_extra_buffers.heaps.ring_file import FIRST_NBYTES, claim_name, does_not_fit, is_unfinished, read_identity
 from sb3_extra_buffers.heaps.saved_bytes import SavedBytes
-from sb3_extra_buffers.views import Indices, untouched
+from sb3_extra_buffers.heaps.state import State
+from sb3_extra_buffers.memory import Indices, untouched
 
 
 class DurableHeap(MmapHeap):

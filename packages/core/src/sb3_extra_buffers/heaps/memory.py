@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import HeapFullError
-from sb3_extra_buffers.files.state import Log, State
 from sb3_extra_buffers.heaps.adopting import LogPart, adopt, log_parts
 from sb3_extra_buffers.heaps.block import Block, SavedBlock
 from sb3_extra_buffers.heaps.plugin import HeapPlugin
+from sb3_extra_buffers.heaps.state import Log, State
 from sb3_extra_buffers.heaps.table import TableHeap
+from sb3_extra_buffers.memory import Bytes, Indices
 from sb3_extra_buffers.registry import Scalar, hookimpl
-from sb3_extra_buffers.views import Bytes, Indices
 
 # A position is the number of a segment and an offset into it.
 _SHIFT = 32

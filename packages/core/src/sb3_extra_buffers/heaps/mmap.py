@@ -12,8 +12,8 @@ from typing import BinaryIO
 
 import numpy as np
 
+from sb3_extra_buffers.checkpoints.replacing import write_all
 from sb3_extra_buffers.errors import HeapFullError, HeapStateError, ParameterError
-from sb3_extra_buffers.files.replacing import write_all
 from sb3_extra_buffers.heaps.advice import Advice
 from sb3_extra_buffers.heaps.block import Block
 from sb3_extra_buffers.heaps.plugin import HeapPlugin
@@ -21,8 +21,8 @@ from sb3_extra_buffers.heaps.residence import Residence, checked_limit
 from sb3_extra_buffers.heaps.ring import RingHeap
 from sb3_extra_buffers.heaps.saved_bytes import SavedBytes
 from sb3_extra_buffers.heaps.saved_pages import SavedPages
+from sb3_extra_buffers.memory import Bytes, ByteSource, Indices
 from sb3_extra_buffers.registry import Scalar, hookimpl
-from sb3_extra_buffers.views import Bytes, ByteSource, Indices
 
 #: How much of a file may be in the memory of a process, unless it is said: what lies below is mapped once and stays.
 RESIDENT_NBYTES = 1 << 30

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sb3_extra_buffers.views import Indices
+from sb3_extra_buffers.memory import Indices
 
 
 def merged(begins: Indices, ends: Indices, unit: int) -> tuple[Indices, Indices]:

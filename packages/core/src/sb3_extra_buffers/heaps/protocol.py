@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from sb3_extra_buffers.views import Bytes, ByteSource, Indices
+from sb3_extra_buffers.memory import Bytes, ByteSource, Indices
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.files.state import State, StateError, within
-from sb3_extra_buffers.views import Indices
+from sb3_extra_buffers.heaps.state import State, StateError, within
+from sb3_extra_buffers.memory import Indices
 
 #: Room for entries whose cell has been written again since, as a fraction of the cells.
 _SLACK = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, cast
 
 from sb3_extra_buffers.heaps.protocol import Heap
-from sb3_extra_buffers.views import ByteSource, Indices
+from sb3_extra_buffers.memory import ByteSource, Indices
 
 
 class RemoteHeap(Heap, Protocol):

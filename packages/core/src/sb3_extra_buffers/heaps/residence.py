@@ -9,7 +9,7 @@ import numpy as np
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.heaps.advice import WINDOW_NBYTES
 from sb3_extra_buffers.heaps.page_ranges import merged
-from sb3_extra_buffers.views import Indices, untouched
+from sb3_extra_buffers.memory import Indices, untouched
 
 
 class Pages(Protocol):

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import HeapFullError, ParameterError
-from sb3_extra_buffers.files.state import Log, State, StateError
 from sb3_extra_buffers.heaps.adopting import covering
 from sb3_extra_buffers.heaps.block import Block
 from sb3_extra_buffers.heaps.plugin import HeapPlugin
 from sb3_extra_buffers.heaps.protocol import Evictions
 from sb3_extra_buffers.heaps.queue import WriteQueue
 from sb3_extra_buffers.heaps.saved_bytes import SavedBytes
+from sb3_extra_buffers.heaps.state import Log, State, StateError
 from sb3_extra_buffers.heaps.table import TableHeap
+from sb3_extra_buffers.memory import Bytes, Indices
 from sb3_extra_buffers.registry import Scalar, hookimpl
-from sb3_extra_buffers.views import Bytes, Indices
 
 
 class RingHeap(TableHeap):

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.files.state import Piece, StateError
-from sb3_extra_buffers.views import Bytes, Indices
+from sb3_extra_buffers.heaps.state import Piece, StateError
+from sb3_extra_buffers.memory import Bytes, Indices
 
 
 class SavedBytes:

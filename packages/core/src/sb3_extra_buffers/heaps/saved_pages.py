@@ -6,11 +6,11 @@ import mmap
 
 import numpy as np
 
-from sb3_extra_buffers.files.mapping import address_of, mapping_of
+from sb3_extra_buffers.checkpoints.mapping import address_of, mapping_of
 from sb3_extra_buffers.heaps.advice import WINDOW_NBYTES, Advice
 from sb3_extra_buffers.heaps.page_ranges import merged
 from sb3_extra_buffers.heaps.saved_bytes import SavedBytes
-from sb3_extra_buffers.views import Indices
+from sb3_extra_buffers.memory import Indices
 
 
 class SavedPages:

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import HeapFullError, HeapStateError, ParameterError
-from sb3_extra_buffers.files.state import State, StateError, used, within
 from sb3_extra_buffers.heaps.protocol import Evictions
+from sb3_extra_buffers.heaps.state import State, StateError, used, within
+from sb3_extra_buffers.memory import Bytes, Indices, untouched
 from sb3_extra_buffers.registry import Scalar
-from sb3_extra_buffers.views import Bytes, Indices, untouched
 
 _MAX_PAYLOAD = int(np.iinfo(np.int32).max)
 #: A staging area up to this size is kept from row to row.

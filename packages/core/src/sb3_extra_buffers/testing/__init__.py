@@ -11,17 +11,19 @@ Each rule is one sentence with an id; a failing test prints it. :data:`CODEC_RUL
 :data:`KERNEL_RULES` list them, and ``rule.verify(subject)`` checks one without pytest.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 from sb3_extra_buffers.errors import MissingExtraError
 from sb3_extra_buffers.testing.codec_rules import CODEC_RULES
 from sb3_extra_buffers.testing.codec_subject import CodecSubject
 from sb3_extra_buffers.testing.heap_rules import HEAP_RULES
 from sb3_extra_buffers.testing.heap_subject import HeapSubject
-from sb3_extra_buffers.testing.kernel_rules import KERNEL_RULES
-from sb3_extra_buffers.testing.kernel_subject import KernelSubject
 from sb3_extra_buffers.testing.rule import BrokenRule, NotApplicable, Rule, RuleBook
 
 try:
-    from sb3_extra_buffers.testing.conformance import CodecConformance, HeapConformance, KernelConformance
+    from sb3_extra_buffers.testing.conformance import CodecConformance, HeapConformance
 except ModuleNotFoundError as error:
     if error.name != "pytest":
         raise
@@ -42,3 +44,16 @@ __all__ = [
     "Rule",
     "RuleBook",
 ]
+
+#: The kit for frame kernels is part of the distribution that defines them.
+_FRAME_KERNELS = ("KERNEL_RULES", "KernelConformance", "KernelSubject")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _FRAME_KERNELS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from sb3_extra_buffers.frames import testing
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(f"{__name__}.{name}", "sb3-extra-buffers-storage", "") from error
+    return getattr(testing, name)

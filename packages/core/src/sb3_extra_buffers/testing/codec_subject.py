@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from sb3_extra_buffers.codecs import CellSpec, Codec, CodecPlugin, CodecSpec, parse, registry
+from sb3_extra_buffers.memory import Buffer, Bytes
 from sb3_extra_buffers.registry import Scalar
 from sb3_extra_buffers.testing.content import content
 from sb3_extra_buffers.testing.rule import RuleBook
-from sb3_extra_buffers.views import Buffer, Bytes
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.codecs import CellSpec
-from sb3_extra_buffers.views import Bytes
+from sb3_extra_buffers.memory import Bytes
 
 #: Every bool, integer and float dtype, and one in foreign byte order.
 DTYPES: tuple[np.dtype[Any], ...] = tuple(

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from sb3_extra_buffers.codecs import CellSpec, CodecSpec, bind, parse
+from sb3_extra_buffers.memory import Bytes
 from sb3_extra_buffers.testing.content import contents, special_floats
-from sb3_extra_buffers.views import Bytes
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sb3_extra_buffers.memory import Bytes
 from sb3_extra_buffers.testing.rule import expect
-from sb3_extra_buffers.views import Bytes
 
 _BAND = 64
 

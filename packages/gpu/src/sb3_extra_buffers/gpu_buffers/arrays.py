@@ -12,7 +12,7 @@ from sb3_extra_buffers.arrays import CompressedArray
 from sb3_extra_buffers.errors import DeviceError, ParameterError
 from sb3_extra_buffers.gpu_buffers.reader import DeviceReader
 from sb3_extra_buffers.gpu_buffers.utils import numpy_dtype_to_torch
-from sb3_extra_buffers.views import Indices
+from sb3_extra_buffers.memory import Indices
 
 
 class DeviceArray(CompressedArray):

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from sb3_extra_buffers.codecs import BatchCodec, CellSpec, Codec, CodecLike, CodecSpec, bind, registry
 from sb3_extra_buffers.errors import PluginError
-from sb3_extra_buffers.views import Buffer, Bytes, ByteSource, Indices
+from sb3_extra_buffers.memory import Buffer, Bytes, ByteSource, Indices
 
 _PLAIN, _COMPILED = "rle", "rle-jit"
 

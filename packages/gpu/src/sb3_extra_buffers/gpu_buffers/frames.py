@@ -14,8 +14,8 @@ from sb3_extra_buffers.gpu_buffers.devices import ALIGNMENT, has_kernels
 from sb3_extra_buffers.gpu_buffers.kernels.frame_decode import reference
 from sb3_extra_buffers.gpu_buffers.kernels.frame_decode.needs import Needs
 from sb3_extra_buffers.gpu_buffers.memory import DevicePayloads
+from sb3_extra_buffers.memory import Bytes, Indices
 from sb3_extra_buffers.stores import FrameStore
-from sb3_extra_buffers.views import Bytes, Indices
 
 
 class DeviceFrames:

@@ -15,9 +15,9 @@ from sb3_extra_buffers.gpu_buffers.codecs import DeviceCodec, decoder_for
 from sb3_extra_buffers.gpu_buffers.codecs.creation import AUTO, HOST
 from sb3_extra_buffers.gpu_buffers.frames import DeviceFrames
 from sb3_extra_buffers.gpu_buffers.memory import DevicePayloads
+from sb3_extra_buffers.memory import BatchMemory, Bytes, Indices
 from sb3_extra_buffers.stores import FrameStore, LocatedStore, Origins, Plane, Store
 from sb3_extra_buffers.stores.origins import joined
-from sb3_extra_buffers.views import BatchMemory, Bytes, Indices
 
 #: A store, and cells of it.
 Wanted = tuple[Store, Indices]

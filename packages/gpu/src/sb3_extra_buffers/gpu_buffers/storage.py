@@ -11,13 +11,13 @@ import torch as th
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.checkpoints import State
 from sb3_extra_buffers.codecs import CellSpec, Codec, bind
 from sb3_extra_buffers.compressed.arranging import PerStep
 from sb3_extra_buffers.compressed.options import StorageOptions
 from sb3_extra_buffers.compressed.spaces import NO_KEY, parts_of, shape_of
 from sb3_extra_buffers.compressed.storage import ObservationStorage
 from sb3_extra_buffers.errors import DeviceError, MissingExtraError, PluginError
-from sb3_extra_buffers.files import State
 from sb3_extra_buffers.gpu_buffers.arrays import DeviceArray, check_dtype
 from sb3_extra_buffers.gpu_buffers.codecs import AUTO, DEVICE, check_decode_on, decoder_for
 from sb3_extra_buffers.gpu_buffers.codecs import names as device_codecs

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.codecs import CellSpec, Codec, CodecSpec, bind
-from sb3_extra_buffers.views import Bytes
+from sb3_extra_buffers.memory import Bytes
 
 #: About how many bytes of frames make a block, and how many frames at the least and at the most.
 _BLOCK_NBYTES = 1 << 23

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.checkpoints import ArrayFile
 from sb3_extra_buffers.errors import FileDamagedError
-from sb3_extra_buffers.files import ArrayFile
 from sb3_extra_buffers.recording.blocks import most_frames
 from sb3_extra_buffers.recording.images import CHANNELS
 

@@ -10,9 +10,9 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.checkpoints import ArrayFile, open_arrays
 from sb3_extra_buffers.codecs import CodecSpec
 from sb3_extra_buffers.errors import BufferStateError, FileContentError, FileDamagedError, PayloadError
-from sb3_extra_buffers.files import ArrayFile, open_arrays
 from sb3_extra_buffers.recording.asked import Asked
 from sb3_extra_buffers.recording.blocks import FrameBlocks
 from sb3_extra_buffers.recording.checking import check_recording

@@ -10,7 +10,6 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers import files
 from sb3_extra_buffers.codecs import CodecLike
 from sb3_extra_buffers.errors import BufferStateError, FileWriteError
 from sb3_extra_buffers.progress import progress_bar

@@ -9,11 +9,11 @@ import numpy as np
 
 from sb3_extra_buffers.codecs import Codec, decode_batch, encode_batch
 from sb3_extra_buffers.heaps import create
+from sb3_extra_buffers.memory import Bytes, ByteSource, FlatBytes, Indices
 from sb3_extra_buffers.testing.codec_subject import CODEC_RULES, CodecSubject, as_bytes, sample
 from sb3_extra_buffers.testing.heap_subject import put
 from sb3_extra_buffers.testing.memory import GuardedRows
 from sb3_extra_buffers.testing.rule import expect
-from sb3_extra_buffers.views import Bytes, ByteSource, FlatBytes, Indices
 
 _CELLS = ((np.uint8, 33), (np.uint8, 3000), (np.float32, 700))
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from sb3_extra_buffers.codecs import Codec
 from sb3_extra_buffers.errors import CellMismatchError
+from sb3_extra_buffers.memory import Bytes
 from sb3_extra_buffers.testing.codec_subject import CODEC_RULES, CodecSubject, as_bytes, decoded, sample
 from sb3_extra_buffers.testing.memory import GuardedRows, at_odd_offset
 from sb3_extra_buffers.testing.rule import expect, expect_raises
-from sb3_extra_buffers.views import Bytes
 
 _KINDS = ("runs", "noise")
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from sb3_extra_buffers.codecs import Codec, decode_batch
 from sb3_extra_buffers.errors import PayloadError
+from sb3_extra_buffers.memory import Bytes, FlatBytes
 from sb3_extra_buffers.testing.codec_subject import CODEC_RULES, CodecSubject, as_bytes, decoded, sample
 from sb3_extra_buffers.testing.memory import GuardedRows
 from sb3_extra_buffers.testing.rule import NotApplicable, expect, expect_raises
-from sb3_extra_buffers.views import Bytes, FlatBytes
 
 _CELLS = ((np.uint8, 40), (np.uint8, 3000), (np.float32, 700))
 _KINDS = ("constant", "runs", "noise")

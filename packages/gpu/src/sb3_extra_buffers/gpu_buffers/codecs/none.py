@@ -9,8 +9,8 @@ from sb3_extra_buffers.errors import PayloadError
 from sb3_extra_buffers.gpu_buffers.codecs.plugin import DeviceCodecPlugin
 from sb3_extra_buffers.gpu_buffers.devices import ALIGNMENT
 from sb3_extra_buffers.gpu_buffers.memory import DevicePayloads
+from sb3_extra_buffers.memory import Indices
 from sb3_extra_buffers.registry import hookimpl
-from sb3_extra_buffers.views import Indices
 
 
 class NoneOnDevice:

@@ -13,7 +13,7 @@ from sb3_extra_buffers.codecs import Codec
 from sb3_extra_buffers.errors import DeviceError, MissingExtraError, PayloadError
 from sb3_extra_buffers.gpu_buffers.devices import ALIGNMENT
 from sb3_extra_buffers.gpu_buffers.memory import DevicePayloads
-from sb3_extra_buffers.views import Indices
+from sb3_extra_buffers.memory import Indices
 
 _MODULE = "nvidia.nvcomp"
 

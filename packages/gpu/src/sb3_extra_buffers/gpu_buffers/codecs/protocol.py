@@ -7,7 +7,7 @@ from typing import Protocol
 import torch as th
 
 from sb3_extra_buffers.gpu_buffers.memory import DevicePayloads
-from sb3_extra_buffers.views import Indices
+from sb3_extra_buffers.memory import Indices
 
 
 class DeviceCodec(Protocol):

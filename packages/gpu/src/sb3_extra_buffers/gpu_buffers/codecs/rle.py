@@ -16,8 +16,8 @@ from sb3_extra_buffers.gpu_buffers.kernels.elements import ITEM_SIZES
 from sb3_extra_buffers.gpu_buffers.kernels.rle_decode import reference as torch_decoding
 from sb3_extra_buffers.gpu_buffers.kernels.rle_encode import reference as torch_encoding
 from sb3_extra_buffers.gpu_buffers.memory import DevicePayloads
+from sb3_extra_buffers.memory import Indices
 from sb3_extra_buffers.registry import hookimpl
-from sb3_extra_buffers.views import Indices
 
 
 class RleOnDevice:

@@ -10,7 +10,7 @@ from typing import Any
 import torch as th
 
 from sb3_extra_buffers.errors import PayloadError
-from sb3_extra_buffers.views import Indices
+from sb3_extra_buffers.memory import Indices
 
 _DAMAGED = "its content does not make a cell"
 #: How many launches may be under way before one is waited for.

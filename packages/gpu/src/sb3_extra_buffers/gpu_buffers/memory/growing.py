@@ -8,7 +8,7 @@ from sb3_extra_buffers.gpu_buffers.memory.blocks import TensorBlock
 from sb3_extra_buffers.gpu_buffers.memory.payloads import DevicePayloads
 from sb3_extra_buffers.heaps import HeapPlugin, hookimpl
 from sb3_extra_buffers.heaps.memory import MemoryHeap, place_of
-from sb3_extra_buffers.views import Bytes
+from sb3_extra_buffers.memory import Bytes
 
 
 class GrowingDeviceHeap(DevicePayloads, MemoryHeap):

@@ -10,15 +10,15 @@ import numpy as np
 import torch as th
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.checkpoints import State, StateError
 from sb3_extra_buffers.errors import DeviceError
-from sb3_extra_buffers.files import State, StateError
 from sb3_extra_buffers.gpu_buffers import devices
 from sb3_extra_buffers.gpu_buffers.devices import ALIGNMENT, as_device
 from sb3_extra_buffers.gpu_buffers.memory.blocks import TensorBlock
 from sb3_extra_buffers.gpu_buffers.memory.upload import Uploader
 from sb3_extra_buffers.heaps import TableHeap
+from sb3_extra_buffers.memory import Bytes, ByteSource, FlatBytes, Indices, untouched, view_bytes
 from sb3_extra_buffers.registry import Scalar
-from sb3_extra_buffers.views import Bytes, ByteSource, FlatBytes, Indices, untouched, view_bytes
 
 #: How much is brought to the host at a time when everything is.
 _MAX_GATHERED = 1 << 24

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch as th
 
+from sb3_extra_buffers.checkpoints import StateError
 from sb3_extra_buffers.errors import HeapFullError, ParameterError
-from sb3_extra_buffers.files import StateError
 from sb3_extra_buffers.gpu_buffers.devices import ALIGNMENT
 from sb3_extra_buffers.gpu_buffers.memory.blocks import TensorBlock
 from sb3_extra_buffers.gpu_buffers.memory.payloads import DevicePayloads
@@ -17,8 +17,8 @@ from sb3_extra_buffers.gpu_buffers.raw_buffer import RawBuffer
 from sb3_extra_buffers.heaps import HeapPlugin, hookimpl
 from sb3_extra_buffers.heaps.ring import RingHeap
 from sb3_extra_buffers.heaps.saved_bytes import SavedBytes
+from sb3_extra_buffers.memory import Indices
 from sb3_extra_buffers.registry import Scalar
-from sb3_extra_buffers.views import Indices
 
 EVICT, RAISE = "evict", "raise"
 #: Packing must leave this part of a ring free, so that what it costs is shared by as many bytes that are written.

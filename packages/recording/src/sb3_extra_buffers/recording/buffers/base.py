@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import ParameterError
+from sb3_extra_buffers.memory import untouched
 from sb3_extra_buffers.recording.asked import Asked
 from sb3_extra_buffers.recording.buffers.arguments import as_asked, constructor_arguments
 from sb3_extra_buffers.recording.clip import Clip
@@ -19,7 +20,6 @@ from sb3_extra_buffers.recording.fitting import as_dtype
 from sb3_extra_buffers.recording.images import AUTO
 from sb3_extra_buffers.recording.reading import Readable
 from sb3_extra_buffers.recording.saved import SavedRecording
-from sb3_extra_buffers.views import untouched
 
 Buffer = TypeVar("Buffer", bound="BaseRecordBuffer")
 _DEFAULT_DTYPES = (np.uint8, np.float32)

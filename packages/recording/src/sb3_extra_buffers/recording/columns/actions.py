@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import ObservationError, ParameterError
+from sb3_extra_buffers.memory import untouched
 from sb3_extra_buffers.recording.fitting import as_dtype, exactly, fitting
-from sb3_extra_buffers.views import untouched
 
 #: Integers of eight bytes are smaller.
 _LIMIT = 1 << 63

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import ObservationError
+from sb3_extra_buffers.memory import untouched
 from sb3_extra_buffers.recording.fitting import fitting
-from sb3_extra_buffers.views import untouched
 
 _HINT = "dtypes=[frame, reward, *features] says which there are."
 

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from sb3_extra_buffers import files
 from sb3_extra_buffers.errors import FileWriteError
 
 AnyPath = str | os.PathLike[str]

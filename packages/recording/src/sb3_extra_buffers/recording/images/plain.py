@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.views import untouched
+from sb3_extra_buffers.memory import untouched
 
 
 class PlainImages:

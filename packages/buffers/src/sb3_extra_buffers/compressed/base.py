@@ -1,0 +1,279 @@
+"""What all compressed buffers share: checked input, one copy less on the way out, a report, a versioned pickle."""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from difflib import get_close_matches
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from numpy import ndarray
+from numpy.typing import NDArray
+from stable_baselines3.common.buffers import BaseBuffer
+
+from sb3_extra_buffers.arrays import CompressedArray
+from sb3_extra_buffers.checkpoints import State
+from sb3_extra_buffers.compressed import checkpoint
+from sb3_extra_buffers.compressed.arranging import PerStep
+from sb3_extra_buffers.compressed.options import StorageOptions
+from sb3_extra_buffers.compressed.own_state import check_claims, own_state, restore_own
+from sb3_extra_buffers.compressed.report import KeyReport, MemoryReport
+from sb3_extra_buffers.compressed.spaces import NO_KEY
+from sb3_extra_buffers.compressed.storage import ObservationStorage
+from sb3_extra_buffers.compressed.turns import in_turn
+from sb3_extra_buffers.errors import BufferStateError, ObservationError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+#: Of the pickled form. A buffer that was pickled by a newer version says so instead of failing somewhere else.
+FORMAT_VERSION = 1
+
+
+def refuse_unknown(kind: type[Any], names: Iterable[str]) -> None:
+    """Refuse keyword arguments that no constructor of a class takes, and say which was probably meant.
+
+    :param kind: the class
+    :param names: the arguments
+    """
+    known = {name for part in kind.__mro__ for name in signature(part).parameters if part is not object}
+    for name in sorted(set(names) - known):
+        close = get_close_matches(name, known, 1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise TypeError(f"{kind.__name__}() got an unexpected keyword argument {name!r}.{hint}")
+
+
+class BaseCompressedBuffer(BaseBuffer):
+    """The part of a compressed buffer that does not depend on what kind of buffer it is.
+
+    Stable-Baselines3 touches observations only by ``array[position] = observation`` and by ``array[indices]``. Its own
+    ``add``, ``sample`` and ``get`` therefore work on a :class:`CompressedArray` as they are, and stay the reference.
+    """
+
+    _options: StorageOptions
+    _storage: ObservationStorage
+    #: True while every array that reaches ``to_torch`` was made for this batch.
+    _is_sampling = False
+    #: Arguments that may be others when a checkpoint is loaded.
+    _replaceable: tuple[str, ...] = ("heap_kwargs", "threads")
+
+    #: Attributes that are made anew, and not saved.
+    _transient: tuple[str, ...] = ()
+
+    @in_turn
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """
+        Save everything to a folder. Saved there again, only what has changed since is written. The folder holds what it
+        held before until, at once, it holds this; also if the process is killed in between.
+
+        :param path: the folder; it is made if need be
+        """
+        checkpoint.save(self, path)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], device: th.device | str = "auto", verify: bool = False, **replaced: Any
+    ) -> Self:
+        """
+        Load what :meth:`save` has saved. The buffer goes on exactly like the one that was saved; compressed
+        observations are read from the files when they are needed. Nothing of the file is run.
+
+        :param path: the folder
+        :param device: PyTorch device
+        :param verify: Read everything and compare it with its checksums first
+        :param replaced: ``threads`` or ``heap_kwargs`` other than those that were saved; for some classes more. Where
+            a file heap has its file is never taken from a checkpoint: without ``folder`` or ``path``, it is temporary,
+            and a warning says so if the buffer that was saved had one of them.
+        """
+        return checkpoint.load(cls, path, device, verify, replaced)
+
+    def _arguments(self) -> dict[str, Any]:
+        """What a constructor makes an equal, empty buffer of. Subclasses that take more add it here."""
+        options = {field.name: getattr(self._options, field.name) for field in fields(self._options)}
+        return {
+            "buffer_size": self.buffer_size,
+            "observation_space": self.observation_space,
+            "action_space": self.action_space,
+            "n_envs": self.n_envs,
+            **options,
+        }
+
+    @classmethod
+    def _replaced(cls, arguments: dict[str, Any], replaced: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments that were given to :meth:`load`, checked and completed."""
+        checkpoint.refuse_replacing(cls, set(replaced), cls._replaceable)
+        found = dict(replaced)
+        if "heap_kwargs" in found:
+            found["heap_kwargs"] = {**(arguments.get("heap_kwargs") or {}), **(found["heap_kwargs"] or {})}
+        return found
+
+    @classmethod
+    def _check_claims(cls, state: State, arguments: dict[str, Any]) -> None:
+        check_claims(state, arguments)
+
+    def _state(self) -> State:
+        """Everything that changes while the buffer is used. Arrays of numbers are found by themselves; subclasses that
+        keep more add it here, under the name of the attribute, and take it back in :meth:`_restore`.
+        """
+        return State().put("own", own_state(self)).put("storage", self._storage.state())
+
+    def _restore(self, state: State) -> None:
+        """Become what another buffer was. This one is new."""
+        self._storage.restore(state.part("storage"))
+        restore_own(self, state.part("own"))
+
+    def _new_storage(self, space: spaces.Space[Any], rows: int, n_envs: int, per_step: PerStep) -> ObservationStorage:
+        """Where observations go. Buffers that keep them elsewhere say so here."""
+        return ObservationStorage(type(self).__name__, space, rows, n_envs, self._options, per_step)
+
+    @in_turn
+    def memory_report(self) -> MemoryReport:
+        """What the observations take now, by key, and what Stable-Baselines3 would need for them."""
+        storage, transitions = self._storage, self._kept_rows() * self.n_envs
+        keys = []
+        for key, array in storage.observations.items():
+            arrays = [array, *([storage.next_observations[key]] if storage.next_observations else [])]
+            raw = len(arrays) * transitions * (array.nbytes // (self.buffer_size * self.n_envs))
+            keys.append(KeyReport(key, array.codec, raw, sum(part.nbytes_stored for part in arrays)))
+        live = sum(key.live_nbytes for key in keys)
+        capacity = live if storage.heap is None else storage.heap.capacity
+        return MemoryReport(
+            type(self).__name__,
+            transitions,
+            tuple(keys),
+            self._options.heap,
+            capacity,
+            storage.overhead,
+            self.size() * self.n_envs - transitions,
+            storage.nbytes_for_batches,
+        )
+
+    @contextmanager
+    def exclusively(self) -> Iterator[None]:
+        """
+        Keep other threads out of the buffer. Every call of a method does so by itself; this is for several calls that
+        belong together, and for pickling while another thread adds.
+        """
+        with self._storage.turns.lock:
+            yield
+
+    def _kept_rows(self) -> int:
+        """How many rows of the buffer can be read."""
+        return self.size()
+
+    def to_torch(self, array: NDArray[Any], copy: bool = True) -> th.Tensor:
+        """Convert a numpy array to a tensor. What was decoded for a batch is not copied a second time.
+
+        :param array: the array
+        :param copy: whether to copy what is not part of a batch
+        """
+        if self._is_sampling and self.device.type == "cpu":
+            return th.from_numpy(array)  # what as_tensor() comes to in the end, without its detours
+        return super().to_torch(array, copy and not self._is_sampling)
+
+    @contextmanager
+    def _sampling(self) -> Iterator[None]:
+        self._is_sampling = True
+        try:
+            yield
+        finally:
+            self._is_sampling = False
+
+    def _alone(self, parts: dict[str, Any]) -> Any:
+        """Parts by key in the form that Stable-Baselines3 has them in: one alone, or a dictionary."""
+        return parts[NO_KEY] if NO_KEY in parts else dict(parts)
+
+    def _incoming(self, argument: str, value: Any) -> Any:
+        """Check an observation, or a dictionary of them, before anything is stored."""
+        arrays = self._storage.observations
+        if NO_KEY in arrays:
+            return self._fitted(argument, value, arrays[NO_KEY])
+        try:
+            return {key: self._fitted(f"{argument}[{key!r}]", value[key], array) for key, array in arrays.items()}
+        except (KeyError, TypeError, IndexError):
+            found = f"{type(value).__name__} of {sorted(value)}" if isinstance(value, dict) else type(value).__name__
+            expected = f"a dictionary with the keys {', '.join(arrays)}"
+            raise ObservationError(type(self).__name__, argument, found, expected) from None
+
+    def _fitted(self, argument: str, value: Any, array: CompressedArray) -> NDArray[Any]:
+        if array.takes(value):
+            return value  # type: ignore[no-any-return]
+        item = array.shape[2:]
+        expected = (self.n_envs, *item)
+        values = array.fit(type(self).__name__, argument, value)
+        if values.shape == expected:
+            return self._storage.contiguous(values)
+        # One environment needs no axis of its own, and a single number no axis at all.
+        if (self.n_envs == 1 and values.shape == item) or (item == (1,) and values.shape == (self.n_envs,)):
+            return self._storage.contiguous(values.reshape(expected))
+        whose = "the environment" if self.n_envs == 1 else f"each of {self.n_envs} environments"
+        found, hint = f"of shape {values.shape}", f"One observation of {item} for {whose}."
+        raise ObservationError(type(self).__name__, argument, found, f"shape {expected}", hint)
+
+    def _row(self, argument: str, value: Any, per_env: int = 1) -> NDArray[Any]:
+        """Check that there is a value for each environment (or one for all, as in Stable-Baselines3)."""
+        if not isinstance(value, ndarray):
+            value = value.detach().cpu().numpy() if isinstance(value, th.Tensor) else np.asarray(value)
+        values: NDArray[Any] = value
+        kind, size = values.dtype.kind, values.size
+        if kind not in "biuf":
+            raise ObservationError(type(self).__name__, argument, f"an array of {values.dtype}", "numbers")
+        if size != self.n_envs * per_env and not (per_env == 1 and size == 1):
+            found, expected = f"of shape {values.shape}", f"{self.n_envs * per_env} values"
+            raise ObservationError(type(self).__name__, argument, found, expected)
+        # A sum of squares is NaN only if one of them is, and takes a fifth of the time of isnan().any().
+        if kind == "f" and math.isnan(values.item() if size == 1 else np.vdot(values, values)):
+            hint = "The policy or the environment has diverged; stable_baselines3's VecCheckNan finds out which."
+            raise ObservationError(type(self).__name__, argument, "NaN", "numbers", hint)
+        return values
+
+    def _delivered(self, samples: Any) -> Any:
+        """The observations of a batch as the user wants them: as they are, or as float32, or from 0 to 1."""
+        if not self._storage.as_float:
+            return samples
+        names = [name for name in ("observations", "next_observations") if hasattr(samples, name)]
+        return samples._replace(**{name: self._to_float(getattr(samples, name)) for name in names})
+
+    def _to_float(self, observations: Any) -> Any:
+        if isinstance(observations, dict):
+            return {key: self._to_float(part) for key, part in observations.items()}
+        floats = observations.to(th.float32)
+        return floats / 255.0 if self._options.normalize_images else floats
+
+    @in_turn
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        # What copying does by itself, but while nobody writes.
+        twin = memo[id(self)] = type(self).__new__(type(self))
+        twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        inherited = getattr(super(), "__getstate__", None)  # in object only since Python 3.11
+        state = dict(inherited() if inherited is not None else self.__dict__)
+        return {**state, "format_version": FORMAT_VERSION}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        version = state.pop("format_version", None)
+        if version != FORMAT_VERSION:
+            found = "it has no format version" if version is None else f"its format version is {version}"
+            hint = (
+                "It was made by a version before 1; fill a new buffer instead."
+                if version is None
+                else "Upgrade sb3-extra-buffers."
+            )
+            name = type(self).__name__
+            raise BufferStateError(name, "load a pickled buffer", f"{found}, this version reads {FORMAT_VERSION}", hint)
+        inherited = getattr(super(), "__setstate__", None)
+        if inherited is not None:
+            inherited(state)
+        else:
+            self.__dict__.update(state)

@@ -1,0 +1,119 @@
+"""``CompressedHerReplayBuffer``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+from stable_baselines3.her.goal_selection_strategy import GoalSelectionStrategy
+from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
+
+from sb3_extra_buffers.checkpoints import State, StateError
+from sb3_extra_buffers.compressed.dict_replay_buffer import CompressedDictReplayBuffer
+from sb3_extra_buffers.compressed.info_json import infos_from, infos_state
+from sb3_extra_buffers.errors import BufferStateError
+from sb3_extra_buffers.heaps.state import within
+
+
+class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
+    """
+    A ``HerReplayBuffer`` that stores observations compressed.
+
+    Takes the arguments of ``HerReplayBuffer`` and, by keyword, those of :class:`CompressedReplayBuffer`.
+
+    :param buffer_size: Max number of element in the buffer
+    :param observation_space: Observation space
+    :param action_space: Action space
+    :param env: The training environment
+    :param device: PyTorch device
+    :param n_envs: Number of parallel environments
+    :param optimize_memory_usage: Has no effect: next observations are shared anyway
+    :param handle_timeout_termination: Handle timeout termination (due to timelimit)
+        separately and treat the task as infinite horizon task.
+    :param n_sampled_goal: Number of virtual transitions to create per real transition, by sampling new goals.
+    :param goal_selection_strategy: Strategy for sampling goals for replay. One of ['episode', 'final', 'future']
+    :param copy_info_dict: Whether to copy the info dictionary and pass it to ``compute_reward()``.
+    :param storage: What :class:`CompressedReplayBuffer` takes besides
+    """
+
+    _replaceable = (*CompressedDictReplayBuffer._replaceable, "env")
+    _prefetch_obstacle = "goals are replaced when they are sampled, and rewards computed anew"
+
+    def __init__(
+        self,
+        buffer_size: int,
+        observation_space: spaces.Dict,
+        action_space: spaces.Space[Any],
+        env: VecEnv,
+        device: th.device | str = "auto",
+        n_envs: int = 1,
+        optimize_memory_usage: bool = False,
+        handle_timeout_termination: bool = True,
+        n_sampled_goal: int = 4,
+        goal_selection_strategy: GoalSelectionStrategy | str = "future",
+        copy_info_dict: bool = False,
+        **storage: Any,
+    ) -> None:
+        super().__init__(
+            buffer_size,
+            observation_space,
+            action_space,
+            device,
+            n_envs,
+            optimize_memory_usage,
+            handle_timeout_termination,
+            env=env,
+            n_sampled_goal=n_sampled_goal,
+            goal_selection_strategy=goal_selection_strategy,
+            copy_info_dict=copy_info_dict,
+            **storage,
+        )
+
+    def reset(self) -> None:
+        """Forget all transitions and episodes."""
+        super().reset()
+        self.ep_start.fill(0)
+        self.ep_length.fill(0)
+        self._current_ep_start.fill(0)
+
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            **super()._arguments(),
+            "env": None,  # as in a pickle: set_env(), or load(..., env=env)
+            "n_sampled_goal": self.n_sampled_goal,
+            "goal_selection_strategy": self.goal_selection_strategy.name.lower(),
+            "copy_info_dict": self.copy_info_dict,
+        }
+
+    def _state(self) -> State:
+        found = super()._state()
+        return found.put("infos", infos_state(type(self).__name__, self.infos)) if self.copy_info_dict else found
+
+    def _restore(self, state: State) -> None:
+        super()._restore(state)
+        if self.copy_info_dict:
+            self.infos = infos_from(state.part("infos"), self.infos.shape)
+        for name in ("ep_start", "ep_length", "_current_ep_start"):
+            within(name, getattr(self, name), 0, self.buffer_size)
+        # Goals are drawn between a transition and the end of its episode, so there must be something in between.
+        steps = (np.arange(self.buffer_size)[:, None] - self.ep_start) % self.buffer_size
+        if ((self.ep_length > 0) & (steps >= self.ep_length)).any():
+            raise StateError("a transition lies outside of its episode")
+
+    def _sample(self, batch_size: int, env: VecNormalize | None) -> Any:
+        if not self._storage.evicted_cells:
+            return HerReplayBuffer.sample(self, batch_size, env)
+        kept = self._kept_rows()
+        if kept < self.size():
+            # An episode whose beginning was dropped must not be relabelled with what is no longer there.
+            dropped = np.ones(self.buffer_size, np.bool_)
+            dropped[(self.pos - 1 - np.arange(kept)) % self.buffer_size] = False
+            self.ep_length[dropped[self.ep_start]] = 0
+        if not self.ep_length.any():
+            found = f"the heap holds {kept} steps, and no whole episode among them"
+            hint = "Give the heap a larger capacity."
+            raise BufferStateError(type(self).__name__, f"sample {batch_size} transitions", found, hint)
+        return HerReplayBuffer.sample(self, batch_size, env)

@@ -1,0 +1,69 @@
+"""Rollout buffers for ``RecurrentPPO`` of sb3-contrib."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from gymnasium import spaces
+from sb3_contrib.common.recurrent.buffers import RecurrentDictRolloutBuffer, RecurrentRolloutBuffer
+
+from sb3_extra_buffers.checkpoints import State, StateError
+from sb3_extra_buffers.compressed.dict_rollout_buffer import CompressedDictRolloutBuffer
+from sb3_extra_buffers.compressed.rollout_buffer import CompressedRolloutBuffer
+
+
+class _WithHiddenStates(CompressedRolloutBuffer):
+    """Takes the argument that sb3-contrib puts before all others."""
+
+    _transient = ("seq_start_indices", "seq_end_indices")
+    _prefetch_obstacle = "sequences are cut and padded when they are sampled"
+
+    def __init__(
+        self,
+        buffer_size: int,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        hidden_state_shape: tuple[int, int, int, int],
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            buffer_size, observation_space, action_space, *args, hidden_state_shape=hidden_state_shape, **kwargs
+        )
+
+    def _arguments(self) -> dict[str, Any]:
+        return {**super()._arguments(), "hidden_state_shape": tuple(self.hidden_state_shape)}  # type: ignore[attr-defined]
+
+    @classmethod
+    def _check_claims(cls, state: State, arguments: dict[str, Any]) -> None:
+        super()._check_claims(state, arguments)
+        if prod(arguments["hidden_state_shape"]) != state.arrays["own/hidden_states_pi"].size:
+            raise StateError(f"hidden states have the shape {arguments['hidden_state_shape']}")
+
+
+class CompressedRecurrentRolloutBuffer(  # type: ignore[misc]  # sb3-contrib passes *args on
+    _WithHiddenStates, RecurrentRolloutBuffer
+):
+    """
+    A ``RecurrentRolloutBuffer`` that stores observations compressed.
+
+    ``RecurrentPPO`` takes no buffer class; :func:`compress_rollouts` puts this one into a model.
+
+    :param buffer_size: Max number of element in the buffer
+    :param observation_space: Observation space
+    :param action_space: Action space
+    :param hidden_state_shape: Shape of the buffer that will collect lstm states
+        (n_steps, lstm.num_layers, n_envs, lstm.hidden_size)
+    :param kwargs: All other arguments of :class:`CompressedRolloutBuffer`
+    """
+
+
+class CompressedRecurrentDictRolloutBuffer(  # type: ignore[misc]  # sb3-contrib passes *args on
+    _WithHiddenStates, CompressedDictRolloutBuffer, RecurrentDictRolloutBuffer
+):
+    """
+    A ``RecurrentDictRolloutBuffer`` that stores observations compressed.
+
+    Takes the arguments of :class:`CompressedRecurrentRolloutBuffer`.
+    """

@@ -1,0 +1,244 @@
+"""``CompressedRolloutBuffer``."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import Any
+
+import torch as th
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
+
+from sb3_extra_buffers.checkpoints import State
+from sb3_extra_buffers.compressed.arranging import PerStep
+from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, refuse_unknown
+from sb3_extra_buffers.compressed.options import StorageOptions
+from sb3_extra_buffers.compressed.prefetch import Worker, check_prefetch
+from sb3_extra_buffers.compressed.read_ahead import ReadAhead, read, ready
+from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind
+from sb3_extra_buffers.compressed.turns import in_turn
+from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
+
+
+class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
+    """
+    A ``RolloutBuffer`` that stores observations compressed. What it returns is bit-equal to what Stable-Baselines3's
+    own buffer returns for the same seed.
+
+    :param buffer_size: Max number of element in the buffer
+    :param observation_space: Observation space
+    :param action_space: Action space
+    :param device: PyTorch device
+    :param gae_lambda: Factor for trade-off of bias vs variance for Generalized Advantage Estimator
+        Equivalent to classic advantage when set to 1.
+    :param gamma: Discount factor
+    :param n_envs: Number of parallel environments
+    :param dtypes: The dtype to store, if it shall be narrower than that of the space: a dtype, or
+        ``{"elem_type": dtype}``. A value that it cannot hold is an error. By default, the space decides.
+    :param normalize_images: Divide observations by 255 and return them as float32
+    :param compression_method: A codec such as ``"zstd-3"``, ``"lz4-block/0"`` or ``"rle-jit"``. ``"auto"`` chooses one
+        among the installed by the space and the first observations; ``memory_report()`` and the log tell which.
+        For Dict spaces also by key: ``{"image": "zstd-3", "vec": "none"}``.
+    :param compression_kwargs: Parameters of the codec, for instance ``{"level": 3}``
+    :param decompression_kwargs: Accepted for old scripts, without effect
+    :param output_dtype: ``"raw"`` returns observations in the dtype of the space, ``"float"`` as float32
+    :param heap: Where compressed observations live: ``"memory"``, ``"ring"`` or ``"mmap"``. A rollout must fit as a
+        whole.
+    :param heap_kwargs: What the heap takes: ``capacity`` in bytes, and for ``"mmap"`` a ``folder``
+    :param threads: How many threads decode a batch. By default, as many as pay.
+    :param layout: ``"frames"`` stores each frame of stacked images once, as what changed since the frame before it;
+        ``"cells"`` each observation by itself. ``"auto"`` stores images as frames and finds out how they are stacked;
+        those that are not become cells if that is smaller.
+    :param prefer: For frames: ``"speed"``, ``"balanced"`` or ``"memory"``
+    :param prefetch: Read the next batch in a thread of its own while the model trains on the one before
+    """
+
+    #: Why batches cannot be read ahead; empty if they can.
+    _prefetch_obstacle = ""
+    #: What to do if a rollout does not fit.
+    _room_hint = "Give the heap a larger capacity than for {fitted} of {steps} steps, or use 'memory'."
+
+    def __init__(
+        self,
+        buffer_size: int,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        device: th.device | str = "auto",
+        gae_lambda: float = 1,
+        gamma: float = 0.99,
+        n_envs: int = 1,
+        dtypes: Any = None,
+        normalize_images: bool = False,
+        compression_method: Any = "auto",
+        compression_kwargs: Mapping[str, Any] | None = None,
+        decompression_kwargs: Mapping[str, Any] | None = None,
+        output_dtype: str = "raw",
+        *,
+        heap: str = "memory",
+        heap_kwargs: Mapping[str, Any] | None = None,
+        threads: int | None = None,
+        layout: str = "auto",
+        prefer: str = "speed",
+        prefetch: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        name = type(self).__name__
+        refuse_unknown(type(self), kwargs)
+        check_kind(name, observation_space, is_dict=isinstance(self, DictRolloutBuffer))
+        check_prefetch(name, prefetch, self._prefetch_obstacle)
+        self._options = StorageOptions(
+            dtypes=dtypes,
+            normalize_images=normalize_images,
+            compression_method=compression_method,
+            compression_kwargs=compression_kwargs,
+            decompression_kwargs=decompression_kwargs,
+            output_dtype=output_dtype,
+            heap=heap,
+            heap_kwargs=heap_kwargs,
+            threads=threads,
+            layout=layout,
+            prefer=prefer,
+            prefetch=prefetch,
+        )
+        # Made before the constructor of Stable-Baselines3 runs, because that calls reset().
+        self._storage = self._new_storage(observation_space, buffer_size, n_envs, PerStep.SINGLE)
+        super().__init__(
+            buffer_size,
+            observation_space,
+            action_space,
+            device=device,
+            gae_lambda=gae_lambda,
+            gamma=gamma,
+            n_envs=n_envs,
+            **kwargs,
+        )
+
+    @in_turn
+    def reset(self) -> None:
+        """Forget the rollout."""
+        shape: Any = self.obs_shape
+        # Stable-Baselines3 allocates an array for all observations here; of these it shall be an empty one.
+        self.obs_shape = dict.fromkeys(shape, (0,)) if isinstance(shape, dict) else (0,)  # type: ignore[assignment]
+        try:
+            super().reset()
+        finally:
+            self.obs_shape = shape
+        self._storage.clear()
+        self.observations = self._alone(self._storage.observations)
+
+    @in_turn
+    def add(
+        self,
+        obs: Any,
+        action: NDArray[Any],
+        reward: NDArray[Any],
+        episode_start: NDArray[Any],
+        value: th.Tensor,
+        log_prob: th.Tensor,
+        **kwargs: Any,
+    ) -> None:
+        """
+        :param obs: Observation
+        :param action: Action
+        :param reward: Reward
+        :param episode_start: Start of episode signal.
+        :param value: estimated value of the current state following the current policy.
+        :param log_prob: log probability of the action following the current policy.
+        :param kwargs: what the buffers of sb3-contrib take besides
+        """
+        # Everything is checked before anything is stored: an error leaves the buffer as it was.
+        if self.full:
+            hint = "Call reset() before the next rollout."
+            raise BufferStateError(type(self).__name__, "add a step", "the rollout is complete", hint)
+        obs, action = self._incoming("obs", obs), self._row("action", action, self.action_dim)
+        reward, episode_start = self._row("reward", reward), self._row("episode_start", episode_start)
+        value, log_prob = self._estimate("value", value), self._estimate("log_prob", log_prob)
+        super().add(obs, action, reward, episode_start, value, log_prob, **kwargs)
+        if self._storage.evicted_cells:
+            self._refuse_evictions()
+
+    def get(self, batch_size: int | None = None) -> Generator[Any, None, None]:
+        """
+        Go through the rollout once, in random order.
+
+        :param batch_size: Number of steps per batch; all at once if left out
+        """
+        if not self.full:
+            asked, found = "get batches", f"{self.pos} of {self.buffer_size} steps of the rollout are there"
+            raise BufferStateError(type(self).__name__, asked, found, "Collect the rest first.")
+        batches, worker = super().get(batch_size), self._storage.worker
+        return batches if worker is None else self._get_ahead(batches, worker)
+
+    @in_turn
+    def reconstruct_obs(self, idx: int) -> Any:
+        """
+        One observation as a tensor; for a Dict space, a dictionary of tensors.
+
+        :param idx: position among all steps, one environment after the other, as ``get`` has them
+        """
+        env, step = divmod(int(idx), self.buffer_size)
+        found = {key: self.to_torch(array[step, env]) for key, array in self._storage.observations.items()}
+        return found.get(NO_KEY, found)
+
+    def _arguments(self) -> dict[str, Any]:
+        return {**super()._arguments(), "gae_lambda": self.gae_lambda, "gamma": self.gamma}
+
+    def _restore(self, state: State) -> None:
+        super()._restore(state)
+        # Where the next row goes: beyond the last one, and only if there is none to come.
+        state.part("own").number("pos", 0, self.buffer_size if self.full else self.buffer_size - 1)
+        if self.generator_ready:  # what get() does to all arrays, it has done to these
+            observations: dict[str, Any] = dict(self._storage.observations)
+            self.observations = self._alone({key: self.swap_and_flatten(part) for key, part in observations.items()})
+
+    def _estimate(self, argument: str, value: Any) -> th.Tensor:
+        if not isinstance(value, th.Tensor):
+            raise ObservationError(type(self).__name__, argument, type(value).__name__, "a tensor")
+        estimate = value.detach().cpu()  # once: Stable-Baselines3 finds it there
+        self._row(argument, estimate.numpy())
+        return estimate
+
+    @in_turn
+    def _get_samples(self, *args: Any, **kwargs: Any) -> Any:
+        with self._sampling():
+            return self._delivered(super()._get_samples(*args, **kwargs))
+
+    def _get_ahead(self, batches: Generator[Any, None, None], worker: Worker) -> Generator[Any, None, None]:
+        """The same batches, each read while the consumer is busy with the one before it."""
+        indices, waiting = self._next_indices(batches), None
+        while indices is not None:
+            rows = None if waiting is None else waiting.take(self.observations)
+            if rows is None:  # it is the first, or somebody has written since
+                rows = read(self.observations, indices)
+            following = self._next_indices(batches)
+            waiting = None if following is None else ReadAhead(worker, self.observations, following)
+            yield self._samples_of(indices, rows)
+            indices = following
+
+    def _next_indices(self, batches: Generator[Any, None, None]) -> NDArray[Any] | None:
+        """Which steps make the next batch of Stable-Baselines3, without the batch."""
+        # In the instance, so that it comes also before methods of subclasses.
+        self.__dict__["_get_samples"] = lambda indices: indices
+        try:
+            return next(batches, None)
+        finally:
+            del self.__dict__["_get_samples"]
+
+    @in_turn
+    def _samples_of(self, indices: NDArray[Any], rows: Any) -> Any:
+        """A batch as Stable-Baselines3 makes it, from observations that are there already."""
+        observations: Any = self.observations
+        self.observations = ready(observations, indices, rows)
+        try:
+            return self._get_samples(indices)
+        finally:
+            self.observations = observations
+
+    def _refuse_evictions(self) -> None:
+        heap = self._storage.heap
+        assert heap is not None
+        hint = self._room_hint.format(fitted=self.pos - 1, steps=self.buffer_size)
+        needed = heap.live + heap.evicted.nbytes
+        self.reset()
+        raise HeapFullError(self._options.heap, needed, heap.capacity, f"A rollout must fit as a whole. {hint}")

@@ -1,0 +1,294 @@
+"""``CompressedArray``: indexes like ``numpy.ndarray``, stores every cell compressed."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+from numpy.typing import DTypeLike, NDArray
+
+from sb3_extra_buffers.arrays.casting import as_rows, as_shape, broadcast, fit, narrow, storable
+from sb3_extra_buffers.arrays.indexing import has_arrays, last_of_each, picks_whole_cells
+from sb3_extra_buffers.arrays.numbers import CellNumbers
+from sb3_extra_buffers.codecs import CellSpec, CodecLike
+from sb3_extra_buffers.errors import HeapStateError, ObservationError, ParameterError
+from sb3_extra_buffers.memory import BLOCKS, BatchMemory, Indices
+from sb3_extra_buffers.stores import AUTO, Demand, Place, Store, build_stores, parse_request
+
+
+class CompressedArray:
+    """An array of equal cells that are stored compressed.
+
+    The leading axes number the cells; they are indexed as those of an ``ndarray``: by integers, slices, arrays of
+    integers or booleans, ``Ellipsis`` and ``None``, for reading and for writing. An index may reach into the cells,
+    which are then decoded as a whole. What is read is always a new array. Cells that were never written are zero.
+
+    :param shape: the leading axes, for instance ``(buffer_size, n_envs)``
+    :param dtype: of the elements
+    :param obs_shape: the shape of one cell
+    :param dtypes: store as another dtype than ``dtype``, if every value can be restored from it; ``{"elem_type": …}``
+        or a dtype
+    :param compression_method: a codec such as ``"zstd-3"`` or ``"rle-jit"``; ``"auto"`` chooses
+    :param compression_kwargs: parameters of the codec
+    :param decompression_kwargs: accepted for old scripts, without effect
+    :param heap: where the payloads live: ``"memory"``, ``"ring"`` or ``"mmap"``
+    :param heap_kwargs: what the heap takes, such as ``capacity``
+    :param threads: how many threads decode; ``None`` uses as many as pay
+    """
+
+    #: Whether nobody else stores in the same heap.
+    _is_alone = False
+
+    def __init__(
+        self,
+        shape: int | tuple[int, ...],
+        dtype: DTypeLike = np.uint8,
+        obs_shape: int | tuple[int, ...] = (),
+        *,
+        dtypes: Any = None,
+        compression_method: CodecLike = AUTO,
+        compression_kwargs: Mapping[str, Any] | None = None,
+        decompression_kwargs: Mapping[str, Any] | None = None,
+        heap: str = "memory",
+        heap_kwargs: Mapping[str, Any] | None = None,
+        threads: int | None = None,
+    ) -> None:
+        leading, item = as_shape("shape", shape), as_shape("obs_shape", obs_shape)
+        if not leading or 0 in leading:
+            raise ParameterError("CompressedArray", "shape", shape, "it must have at least one cell")
+        asked = dtypes.get("elem_type") if isinstance(dtypes, Mapping) else dtypes
+        stored = storable(dtype if asked is None else asked)
+        count, size = math.prod(leading), math.prod(item)
+        if size:
+            request = parse_request(compression_method, compression_kwargs, decompression_kwargs)
+            demand = Demand("CompressedArray", CellSpec(stored, size), (count,), request)
+            ((store,),), _ = build_stores([demand], Place(heap, dict(heap_kwargs or {}), threads))
+        self._place(store if size else None, CellNumbers(leading), item, np.dtype(dtype), stored)
+        self._is_alone = True
+
+    @classmethod
+    def over(
+        cls,
+        store: Store | None,
+        cells: Indices | CellNumbers,
+        item: tuple[int, ...],
+        dtype: DTypeLike,
+        stored: DTypeLike | None = None,
+        batches: int = BLOCKS,
+    ) -> CompressedArray:
+        """Stand on a store that exists.
+
+        :param store: where the cells are; ``None`` if they are empty
+        :param cells: the number of the cell at each place of the leading axes
+        :param item: the shape of one cell
+        :param dtype: of the elements
+        :param stored: what they are stored as, if that is another dtype
+        :param batches: how many batches are in use at the same time
+        """
+        array = cls.__new__(cls)
+        array._place(store, cells, item, np.dtype(dtype), np.dtype(dtype if stored is None else stored), batches)
+        return array
+
+    def _place(
+        self,
+        store: Store | None,
+        cells: Indices | CellNumbers,
+        item: tuple[int, ...],
+        dtype: np.dtype[Any],
+        stored: np.dtype[Any],
+        batches: int = BLOCKS,
+    ) -> None:
+        self._store, self._cells, self._item, self._dtype, self._stored = store, cells, item, dtype, stored
+        self._batches = BatchMemory(batches)
+        self.shape: tuple[int, ...] = cells.shape + item
+        self.ndim = len(self.shape)
+        # Rows that need no conversion, no check and no broadcasting have this shape; without elements there are none.
+        self._row = self.shape[1:] if store is not None and dtype == stored else None
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._dtype
+
+    @property
+    def stored_dtype(self) -> np.dtype[Any]:
+        """The dtype that elements are stored as."""
+        return self._stored
+
+    @property
+    def nbytes(self) -> int:
+        """What an ``ndarray`` of this shape would take."""
+        return self.size * self._dtype.itemsize
+
+    @property
+    def nbytes_stored(self) -> int:
+        """What the payloads of all cells take."""
+        return 0 if self._store is None else self._store.stored_nbytes()
+
+    @property
+    def nbytes_for_batches(self) -> int:
+        """Memory that is kept for what will be read next."""
+        return self._batches.nbytes
+
+    @property
+    def store(self) -> Store | None:
+        """What the cells are kept in; ``None`` if a cell has no elements."""
+        return self._store
+
+    @property
+    def codec(self) -> str:
+        """What the cells are stored with, and for an automatic choice why."""
+        return "none (cells are empty)" if self._store is None else self._store.codec
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[index] for index in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Any:
+        whole = picks_whole_cells(key, self._cells.ndim, self.ndim)
+        if whole is None:
+            return self._get_inside(key)
+        found = self._deliver(np.asarray(self._cells[whole]))
+        return found if found.ndim else found[()]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if type(key) is int and self.takes(value):
+            # One row of what is stored as it is: what buffers do at every step, so it goes the shortest way.
+            cells = self._cells[key]
+            self._store.write(cells.reshape(-1), as_rows(value, cells.size))  # type: ignore[union-attr]
+            return
+        whole = picks_whole_cells(key, self._cells.ndim, self.ndim)
+        if whole is None:
+            self._set_inside(key, value)
+            return
+        cells = np.asarray(self._cells[whole])
+        shape = cells.shape + self._item
+        values = fit("CompressedArray", "value", value, self._dtype)
+        if values.shape != shape:
+            values = broadcast(values, shape)
+        if has_arrays(whole) and cells.size > 1:
+            cells, values = last_of_each(cells, values.reshape(cells.size, *self._item))
+        self._write(cells, values)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("CompressedArray: an array without a copy does not exist, the cells are compressed.")
+        return self._read(np.asarray(self._cells)).astype(self._dtype if dtype is None else dtype, copy=False)
+
+    def __repr__(self) -> str:
+        return f"<CompressedArray {self.shape} of {self._dtype}, {self.codec}>"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether rows of this shape and dtype are stored without converting or checking them."""
+        return self._row is not None
+
+    def takes(self, value: Any) -> bool:
+        """Whether a value is a row that can be stored without converting, checking or broadcasting it."""
+        return (
+            isinstance(value, ndarray)
+            and value.shape == self._row
+            and value.dtype == self._dtype
+            and value.flags.c_contiguous
+        )
+
+    def fit(self, owner: str, argument: str, value: Any) -> NDArray[Any]:
+        """Convert what is to be assigned, or raise what the assignment would raise. Nothing is stored.
+
+        :param owner: who asks, for the error
+        :param argument: what the value is, for the error
+        :param value: anything numpy can read
+        """
+        values = fit(owner, argument, value, self._dtype)
+        narrow(owner, argument, values, self._stored)
+        return values
+
+    def copy(self) -> CompressedArray:
+        """An independent array with the same content, and with a copy of the heap."""
+        return copy.deepcopy(self)
+
+    def swapaxes(self, first: int, second: int) -> CompressedArray:
+        """The same cells with two of the leading axes swapped. Nothing is copied."""
+        axes = [axis + self.ndim if axis < 0 else axis for axis in (first, second)]
+        if not all(0 <= axis < self._cells.ndim for axis in axes):
+            allowed = f"cells stay whole: the axes must be among the first {self._cells.ndim}"
+            raise ParameterError("CompressedArray", "swapaxes", (first, second), allowed)
+        return self._like(self._cells.swapaxes(*axes), self._item)
+
+    def reshape(self, *shape: Any) -> CompressedArray:
+        """The same cells in another shape. Nothing is copied, so cells stay whole."""
+        wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
+        wanted = np.empty(self.shape, np.void).reshape(wanted).shape if -1 in wanted else tuple(wanted)
+        for axes in range(1, len(wanted) + 1):
+            fits = math.prod(wanted[:axes]) == self._cells.size and math.prod(wanted[axes:]) == math.prod(self._item)
+            if fits:
+                return self._like(self._cells.reshape(wanted[:axes]), wanted[axes:])
+        found, expected = f"{wanted}", f"a shape that keeps cells of {self._item} together, {self._cells.size} of them"
+        hint = "numpy.asarray() makes an array that takes any shape."
+        raise ObservationError("CompressedArray", "shape", found, expected, hint)
+
+    def _like(self, cells: Indices, item: tuple[int, ...]) -> CompressedArray:
+        return self.over(self._store, cells, item, self._dtype, self._stored, self._batches.blocks)
+
+    def clear(self) -> None:
+        """Make every cell zero again. Memory may be kept for what comes next."""
+        if not self._is_alone:
+            hint = "Use reset() of the buffer, or assign zeros."
+            raise HeapStateError("CompressedArray", "clear", "other arrays share its heap", hint)
+        if self._store is not None:
+            self._store.clear()
+
+    # Whole cells.
+
+    def _deliver(self, cells: Indices) -> Any:
+        """What is handed out for an index. An array whose cells are elsewhere may hand out something else."""
+        return self._read(cells)
+
+    def _read(self, cells: Indices) -> NDArray[Any]:
+        if self._store is None or not cells.size:
+            return np.zeros(cells.shape + self._item, self._dtype)
+        values = self._batches.empty(cells.shape + self._item, self._stored)
+        self._store.read(cells.reshape(-1), as_rows(values, cells.size))
+        return values.astype(self._dtype, copy=False)
+
+    def _write(self, cells: Indices, values: NDArray[Any]) -> None:
+        if self._store is None or not cells.size:
+            return
+        stored = np.ascontiguousarray(narrow("CompressedArray", "value", values, self._stored))
+        self._store.write(cells.reshape(-1), as_rows(stored, cells.size))
+
+    # Parts of cells, by way of all cells that are touched. Rare, so simple: numpy says which elements are meant.
+
+    def _elements(self, key: Any) -> tuple[Indices, Indices]:
+        """For each element that an index picks: its cell, and its place there."""
+        inside = (1,) * len(self._item)
+        cells = np.broadcast_to(self._cells.reshape(*self._cells.shape, *inside), self.shape)
+        places = np.broadcast_to(np.arange(math.prod(self._item)).reshape(self._item), self.shape)
+        return np.asarray(cells[key]), np.asarray(places[key])
+
+    def _get_inside(self, key: Any) -> Any:
+        cells, places = self._elements(key)
+        if not cells.size:
+            return np.empty(cells.shape, self._dtype)
+        touched, which = np.unique(cells, return_inverse=True)
+        picked = self._read(touched).reshape(len(touched), -1)[which.reshape(cells.shape), places]
+        return picked if picked.ndim else picked[()]
+
+    def _set_inside(self, key: Any, value: Any) -> None:
+        cells, places = self._elements(key)
+        values = broadcast(fit("CompressedArray", "value", value, self._dtype), cells.shape)
+        if not cells.size:
+            return
+        touched, which = np.unique(cells, return_inverse=True)
+        content = self._read(touched)
+        content.reshape(len(touched), -1)[which.reshape(cells.shape), places] = values
+        self._write(touched, content)

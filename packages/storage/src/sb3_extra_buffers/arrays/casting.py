@@ -1,0 +1,120 @@
+"""Values as another dtype, or an error: nothing wraps, is clipped or loses its fraction in silence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.errors import ObservationError, ParameterError
+from sb3_extra_buffers.memory import Bytes
+
+_NUMBERS = "biuf"
+_BYTE = np.dtype(np.uint8)
+
+
+def storable(dtype: Any) -> np.dtype[Any]:
+    """The dtype to store elements as, if it is one of numbers."""
+    try:
+        found: np.dtype[Any] = np.dtype(dtype)
+    except TypeError as error:
+        raise ParameterError("buffer", "dtypes", dtype, "it must name a dtype of numpy") from error
+    if found.kind not in _NUMBERS:
+        raise ParameterError("buffer", "dtypes", dtype, "it must be a plain bool, integer or float dtype")
+    return found
+
+
+def fit(owner: str, argument: str, value: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Convert as an assignment to an array of ``dtype`` does, where that keeps the values.
+
+    A float may be rounded to a narrower float, as in every array; it must not become infinite. Whatever becomes an
+    integer or a bool must be one.
+
+    :param owner: who asks, for the error
+    :param argument: what the value is, for the error
+    :param value: anything numpy can read
+    :param dtype: the dtype to fit into
+    """
+    if isinstance(value, np.ndarray) and value.dtype == dtype:
+        return value
+    array = _read(owner, argument, value)
+    if np.can_cast(array.dtype, dtype, "safe"):
+        return array.astype(dtype, copy=False)
+    with np.errstate(invalid="ignore", over="ignore"):
+        converted = array.astype(dtype)
+    wrong = ~np.isfinite(converted) & np.isfinite(array) if dtype.kind == "f" else converted != array
+    if wrong.any():
+        raise _misfit(owner, argument, array, wrong, dtype)
+    return converted
+
+
+def narrow(owner: str, argument: str, array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Convert to a dtype that was chosen for storing, where every bit can be restored.
+
+    :param owner: who asks, for the error
+    :param argument: what the array is, for the error
+    :param array: the values
+    :param dtype: what to store them as
+    """
+    if array.dtype == dtype:
+        return array
+    with np.errstate(invalid="ignore", over="ignore"):
+        stored = array.astype(dtype)
+        restored = stored.astype(array.dtype)
+    # Bit by bit, so that NaN equals itself and the zeros do not equal each other.
+    bits = f"u{array.dtype.itemsize}" if array.dtype.itemsize <= 8 else array.dtype
+    flat = np.ascontiguousarray(array).reshape(-1)
+    wrong = np.ascontiguousarray(restored).reshape(-1).view(bits) != flat.view(bits)
+    if wrong.any():
+        raise _misfit(owner, argument, flat, wrong, dtype, "Leave dtypes out: the space decides.")
+    return stored
+
+
+def _read(owner: str, argument: str, value: Any) -> NDArray[Any]:
+    if hasattr(value, "detach"):  # a torch tensor, possibly on a device or with a gradient
+        value = value.detach().cpu().numpy()
+    array = np.asarray(value)
+    if array.dtype.kind not in _NUMBERS:
+        found = f"an array of {array.dtype}"
+        raise ObservationError(owner, argument, found, "numbers")
+    return array
+
+
+def _misfit(
+    owner: str, argument: str, array: NDArray[Any], wrong: NDArray[np.bool_], dtype: np.dtype[Any], hint: str = ""
+) -> ObservationError:
+    first = array[wrong][0]
+    if dtype.kind in "iu":
+        allowed = f"integers from {np.iinfo(dtype).min} to {np.iinfo(dtype).max}"
+    elif dtype.kind == "b":
+        allowed = "0 or 1"
+    else:
+        allowed = f"values up to {np.finfo(dtype).max}"
+    found = f"{array.dtype} with the value {first!s} in it ({int(wrong.sum())} do not fit)"
+    return ObservationError(owner, argument, found, f"{dtype}: {allowed}", hint)
+
+
+def broadcast(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Repeat values to a shape, as an assignment does."""
+    while values.ndim > len(shape) and values.shape[0] == 1:
+        values = values[0]  # as numpy's assignment does
+    try:
+        return np.broadcast_to(values, shape)
+    except ValueError:
+        found = f"of shape {values.shape}"
+        raise ObservationError("CompressedArray", "value", found, f"what can be broadcast to {shape}") from None
+
+
+def as_shape(name: str, shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    """Axes as a tuple of integers, from one integer or several."""
+    axes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    if any(isinstance(axis, bool) or not isinstance(axis, (int, np.integer)) or axis < 0 for axis in axes):
+        raise ParameterError("CompressedArray", name, shape, "it must be an integer or a tuple of integers")
+    return tuple(int(axis) for axis in axes)
+
+
+def as_rows(values: NDArray[Any], count: int) -> Bytes:
+    """Cells as bytes, a row for each."""
+    rows = values.reshape(count, -1)
+    return rows if rows.dtype is _BYTE else rows.view(_BYTE)

@@ -1,0 +1,96 @@
+"""How frames lie inside an observation, and how to find out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from sb3_extra_buffers.memory import Bytes
+
+#: A longer axis is a side of an image, not a stack.
+MAX_STACK = 30
+
+
+@dataclass(frozen=True)
+class FrameGeometry:
+    """An observation as ``depth`` frames, oldest first.
+
+    Its bytes, seen as ``(pixels, depth, group)``, hold frame ``j`` at ``[:, j]``. Frames that are stacked along the
+    first axis lie one behind the other: one pixel. Along the last axis, they alternate pixel by pixel.
+
+    :param depth: how many frames there are
+    :param pixels: into how many pieces each frame is scattered
+    :param group: bytes of one such piece
+    """
+
+    depth: int
+    pixels: int
+    group: int
+
+    @property
+    def frame_nbytes(self) -> int:
+        """Size of one frame."""
+        return self.pixels * self.group
+
+    @property
+    def row_nbytes(self) -> int:
+        """Size of one observation."""
+        return self.depth * self.frame_nbytes
+
+    def split(self, rows: Bytes) -> Bytes:
+        """Observations as frames, without a copy where they are not scattered.
+
+        :param rows: shape ``(n, row_nbytes)``
+        :return: shape ``(n, depth, frame_nbytes)``
+        """
+        scattered = rows.reshape(len(rows), self.pixels, self.depth, self.group)
+        return scattered.transpose(0, 2, 1, 3).reshape(len(rows), self.depth, self.frame_nbytes)
+
+    def join(self, frames: Bytes, rows: Bytes) -> None:
+        """Write frames to where they belong in observations.
+
+        :param frames: shape ``(n, depth, frame_nbytes)``
+        :param rows: shape ``(n, row_nbytes)``, C-contiguous
+        """
+        scattered = rows.reshape(len(rows), self.pixels, self.depth, self.group)
+        scattered[:] = frames.reshape(len(rows), self.depth, self.pixels, self.group).transpose(0, 2, 1, 3)
+
+    def shifts(self, before: Bytes, after: Bytes) -> bool | None:
+        """Whether ``after`` is ``before`` with one frame more; ``None`` if that is so but for want of any movement.
+
+        :param before: an observation, shape ``(row_nbytes,)``
+        :param after: the one that follows it
+        """
+        older, newer = self.split(before[np.newaxis])[0], self.split(after[np.newaxis])[0]
+        if not np.array_equal(newer[:-1], older[1:]):
+            return False
+        return None if np.array_equal(newer[-1], newer[-2]) else True
+
+    def __str__(self) -> str:
+        where = "" if self.depth == 1 else ", stacked first" if self.pixels == 1 else ", stacked last"
+        return f"{self.depth} x {self.frame_nbytes} bytes{where}"
+
+
+def whole(row_nbytes: int) -> FrameGeometry:
+    """Every observation is one frame."""
+    return FrameGeometry(1, 1, row_nbytes)
+
+
+def stacks(shape: tuple[int, ...], itemsize: int) -> Iterator[FrameGeometry]:
+    """All ways to see an image as a stack of two frames or more, the deepest first.
+
+    :param shape: of an observation
+    :param itemsize: bytes of one element
+    """
+    if len(shape) < 3:
+        return
+    size = int(np.prod(shape))
+    found = []
+    for axis, is_last in ((shape[0], False), (shape[-1], True)):
+        for depth in range(2, min(axis, MAX_STACK) + 1):
+            if axis % depth == 0 and axis <= MAX_STACK:
+                group = (axis // depth if is_last else size // depth) * itemsize
+                found.append(FrameGeometry(depth, size // axis if is_last else 1, group))
+    yield from sorted(found, key=lambda geometry: -geometry.depth)

@@ -1,0 +1,176 @@
+"""The bytes of a chunk: frames as patches, each on the frame before it. ``docs/frames.md`` describes them.
+
+This is the reference, in numpy; compiled kernels make the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.errors import PayloadError
+from sb3_extra_buffers.memory import BatchMemory, Bytes, Indices
+
+#: Bytes that changed and lie at most this far apart go into one segment: another one would cost as much.
+MAX_GAP = 2
+#: The longest segment, and the longest way to it.
+MAX_STEP = 255
+#: A step that puts nothing goes so many times as far: frames that change in few places have long ways between them.
+LEAP = 256
+#: What follows the last byte, so that eight bytes can be read from wherever a segment is.
+PADDING = 7
+#: The same as bytes.
+END = np.zeros(PADDING, np.uint8)
+
+_INDEX = np.dtype(np.int64)
+#: A step: the way to a segment in the low byte, its length in the high one.
+_STEP = np.dtype("<u2")
+#: Keeps nothing: every array is a new one.
+_FRESH = BatchMemory(0)
+
+
+def count_dtype(frame_nbytes: int) -> np.dtype[Any]:
+    """What the number of steps of a patch is written as."""
+    # A step covers four bytes or more, except for the first and where long ones are cut.
+    return np.dtype("<u2") if frame_nbytes <= 1 << 17 else np.dtype("<u4")
+
+
+def worst_steps_nbytes(frame_nbytes: int) -> int:
+    """What the steps of a patch take at the most."""
+    return 2 * (frame_nbytes // (2 + MAX_GAP) + frame_nbytes // MAX_STEP + 2)
+
+
+def worst_nbytes(frames: int, frame_nbytes: int) -> int:
+    """What a chunk takes if no frame has anything in common with the one before it."""
+    return frames * (count_dtype(frame_nbytes).itemsize + worst_steps_nbytes(frame_nbytes) + frame_nbytes) + PADDING
+
+
+def patch(old: Bytes, new: Bytes) -> tuple[Bytes, Bytes]:
+    """The steps from one frame to another, two bytes each, and the bytes that they put there.
+
+    :param old: a frame
+    :param new: the one that shall be made of it
+    """
+    changed = np.flatnonzero(old != new)
+    if not len(changed):
+        return np.empty(0, np.uint8), np.empty(0, np.uint8)
+    breaks = np.flatnonzero(np.diff(changed) > MAX_GAP + 1)
+    begins = changed[np.concatenate([[0], breaks + 1])]
+    ends = changed[np.concatenate([breaks, [-1]])] + 1
+    skips, sizes = begins - np.concatenate([[0], ends[:-1]]), ends - begins
+    bytes_ = new[spread(begins, sizes)]
+    # What is too long for one step takes several: first those that only skip, then those that only put.
+    far, pieces = skips // LEAP, (sizes - 1) // MAX_STEP
+    leaps = -(-far // MAX_STEP)
+    count = leaps + 1 + pieces
+    steps = np.zeros((int(count.sum()), 2), np.uint8)
+    main = np.cumsum(count) - 1 - pieces
+    steps[spread(main - leaps, leaps), 0] = MAX_STEP
+    is_far = far > 0
+    steps[(main - 1)[is_far], 0] = (far - (leaps - 1) * MAX_STEP)[is_far]
+    steps[main, 0] = skips % LEAP
+    steps[main, 1] = np.minimum(sizes, MAX_STEP)
+    steps[spread(main + 1, pieces), 1] = MAX_STEP
+    long = pieces > 0
+    steps[(main + pieces)[long], 1] = (sizes - pieces * MAX_STEP)[long]
+    return steps.reshape(-1), bytes_
+
+
+def spread(begins: Indices, sizes: Indices) -> Indices:
+    """All numbers of ranges that begin here and have these sizes, range by range."""
+    if not sizes.all():
+        begins, sizes = begins[sizes > 0], sizes[sizes > 0]
+    ends = np.cumsum(sizes)
+    if not len(ends):
+        return np.empty(0, np.int64)
+    # Steps of one, and longer ones from range to range: half the time of numpy.repeat() where ranges are short.
+    steps = np.ones(int(ends[-1]), np.int64)
+    steps[0] = begins[0]
+    steps[ends[:-1]] = begins[1:] - begins[:-1] - sizes[:-1] + 1
+    return np.cumsum(steps, out=steps)
+
+
+class Parsed:
+    """Chunks taken apart, many at once: where every byte of every patch goes.
+
+    :param chunks: the bytes of each chunk
+    :param frames: how many frames each of them has
+    :param upto: how many of these are wanted, from the first
+    :param frame_nbytes: size of a frame
+    :param memory: for the results and what is needed for them
+    """
+
+    def __init__(
+        self, chunks: Sequence[Bytes], frames: Indices, upto: Indices, frame_nbytes: int, memory: BatchMemory = _FRESH
+    ) -> None:
+        dtype, most = count_dtype(frame_nbytes), int(frames.max())
+        sizes, tables = np.array([len(chunk) for chunk in chunks]), frames * dtype.itemsize
+        _check(sizes, sizes < tables + PADDING)
+        views = [memoryview(chunk) for chunk in chunks]
+        number = np.arange(most)
+        counts = np.zeros((len(chunks), most), np.int64)
+        heads = zip(views, repeat(0), tables.tolist())
+        counts[number < frames[:, np.newaxis]] = _joined(heads, dtype)
+        # Where the content of each chunk begins: behind the steps of all its frames, also of those not wanted.
+        contents = tables + 2 * counts.sum(axis=1)
+        _check(sizes, contents + PADDING > sizes)
+        counts[number >= upto[:, np.newaxis]] = 0
+        own = zip(views, tables.tolist(), (tables + 2 * counts.sum(axis=1)).tolist())
+        steps = _joined(own, _STEP)
+        # How far steps go in all, patch after patch without an end, and how many bytes they put.
+        skips, puts = steps & MAX_STEP, steps >> 8
+        skips[puts == 0] *= LEAP
+        ways, bytes_ = _sums(skips + puts, memory), _sums(puts, memory)
+        edges = _sums(counts.reshape(-1), memory)
+        way_at, byte_at = ways[edges], bytes_[edges]
+        reaches = np.diff(way_at).reshape(counts.shape).max(axis=1)
+        _check(sizes, (reaches > frame_nbytes) | (contents + np.diff(byte_at[::most]) + PADDING > sizes))
+        # From one byte to the next it is one place further, and where a step begins, its way more. A step that puts
+        # nothing adds its way to that of the next one, the last of all behind the end.
+        places = memory.empty((int(byte_at[-1]) + 1,), _INDEX)
+        places.fill(1)
+        np.add.at(places, bytes_[:-1], skips.astype(np.int64))
+        # Every patch begins at the beginning of its frame, the first of all one place before the first byte.
+        patches = np.flatnonzero(np.diff(byte_at))
+        places[byte_at[patches]] -= np.diff(way_at[patches], prepend=-1)
+        self._places = np.cumsum(places, out=places)
+        self._chunks, self._most = chunks, most
+        #: Which byte is the first of each patch, chunk by chunk, and how much further it is in its chunk.
+        self._byte_at = byte_at.tolist()
+        self._ahead = (contents - byte_at[:-1:most]).tolist()
+
+    def apply(self, frame: Bytes, chunk: int, begin: int, end: int) -> None:
+        """Make a frame of a chunk out of an earlier one, in place.
+
+        :param frame: frame ``begin - 1`` of the chunk, or its base if ``begin`` is 0
+        :param chunk: the number of the chunk
+        :param begin: the number of the first patch
+        :param end: behind that of the last patch; it must be one of those wanted
+        """
+        patch = chunk * self._most
+        first, last, ahead = self._byte_at[patch + begin], self._byte_at[patch + end], self._ahead[chunk]
+        # Where several patches change a byte, the last one counts: numpy assigns in order.
+        frame[self._places[first:last]] = self._chunks[chunk][ahead + first : ahead + last]
+
+
+def _sums(numbers: NDArray[Any], memory: BatchMemory) -> Indices:
+    """The sum of all numbers before each of them, and that of all."""
+    sums = memory.empty((len(numbers) + 1,), _INDEX)
+    sums[0] = 0
+    np.cumsum(numbers, dtype=_INDEX, out=sums[1:])
+    return sums
+
+
+def _joined(pieces: Iterable[tuple[memoryview, int, int]], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Pieces of bytes, one behind the other. Plain bytes: hundreds of small arrays would take ten times as long."""
+    return np.frombuffer(b"".join([view[begin:end] for view, begin, end in pieces]), dtype)
+
+
+def _check(sizes: NDArray[Any], bad: NDArray[np.bool_]) -> None:
+    if bad.any():
+        problem = "its patches reach beyond their frame, or beyond its end"
+        raise PayloadError("frames", int(sizes[bad.argmax()]), problem)

@@ -1,0 +1,185 @@
+"""``Bases``: frames that the first frame of many chunks is a patch on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.frames import FrameKernels
+from sb3_extra_buffers.heaps.state import State, StateError, used, within
+from sb3_extra_buffers.memory import Bytes, extended, untouched, used_part
+
+_ZERO = 0
+
+
+class Bases:
+    """Chooses what the first frame of a chunk is compared with, and keeps it while a chunk needs it.
+
+    A chunk can be read without its neighbours, so its first frame has no frame before it. Scenes stay alike for long,
+    though: a frame that is kept as it is, outside of all chunks, serves many of them. Where nothing stays alike, the
+    first frame is a patch on nothing, which is the frame itself.
+
+    Whether a frame is worth keeping is found out, not assumed: when a chunk is complete, its newest frame must be half
+    as large as a patch on that of the chunk before it. It is given up when what it costs, beyond what it cost at its
+    best, has added up to a frame.
+
+    :param kernels: to measure patches with
+    :param streams: how many streams there are; each has a base of its own
+    :param slots: how many chunks there can be
+    :param frame_nbytes: size of a frame
+    """
+
+    def __init__(self, kernels: FrameKernels, streams: int, slots: int, frame_nbytes: int) -> None:
+        self._kernels = kernels
+        self._nbytes = frame_nbytes
+        self._frames: list[Bytes | None] = [np.zeros(frame_nbytes, np.uint8)]
+        self._users = [1]
+        self._unused: list[int] = []
+        #: Which base the chunk in each slot has.
+        self._of_slot = untouched(slots, np.int32)
+        self._current = [_ZERO] * streams
+        self._candidate: list[Bytes | None] = [None] * streams
+        self._best = [0] * streams
+        self._rent = [0] * streams
+        self._addresses: NDArray[np.uint64] = np.empty(0, np.uint64)
+        self._note_addresses()
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all bases."""
+        candidates = sum(frame is not None for frame in self._candidate)
+        return (sum(frame is not None for frame in self._frames) + candidates) * self._nbytes
+
+    def open(self, stream: int, slot: int) -> Bytes:
+        """The base for a chunk that begins in a slot, now instead of another one."""
+        number, old = self._current[stream], self._of_slot.item(slot)
+        if number != old:
+            self._users[number] += 1
+            self._leave(old)
+            self._of_slot[slot] = number
+        return self._frame(number)
+
+    def learn(self, stream: int, newest: Bytes, first_nbytes: int) -> None:
+        """Choose the base of the chunks to come.
+
+        :param stream: whose chunk was completed
+        :param newest: the newest frame of the chunk
+        :param first_nbytes: what its first frame took as a patch
+        """
+        number = self._current[stream]
+        if number == _ZERO:
+            self._consider(stream, newest)
+            return
+        self._best[stream] = min(self._best[stream], first_nbytes)
+        self._rent[stream] += first_nbytes - self._best[stream]
+        if self._rent[stream] > self._nbytes or 2 * first_nbytes > self._nbytes:
+            self._current[stream] = _ZERO
+            self._leave(number)
+            self._candidate[stream] = newest.copy()
+
+    def of(self, slots: Sequence[int]) -> list[Bytes]:
+        """The bases of the chunks in these slots."""
+        return [self._frame(number) for number in self._of_slot[np.asarray(slots, np.int64)].tolist()]
+
+    @property
+    def table(self) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+        """The number of the base for each slot, and where in memory each base is."""
+        return self._of_slot, self._addresses
+
+    def clear(self) -> None:
+        """Forget all chunks. What the streams look like, is likely to stay: their bases are kept for what comes."""
+        for number in np.unique(self._of_slot).tolist():
+            if number != _ZERO:
+                self._users[number] = 1
+                if number not in self._current:
+                    self._leave(number)
+        self._of_slot[self._of_slot != _ZERO] = _ZERO
+
+    def _consider(self, stream: int, frame: Bytes) -> None:
+        candidate = self._candidate[stream]
+        self._candidate[stream] = None
+        if candidate is not None:
+            alone, patch = (self._kernels.measure(base, frame) for base in (self._frame(_ZERO), candidate))
+            if 2 * patch < alone:
+                self._current[stream] = self._keep(candidate)
+                self._best[stream], self._rent[stream] = patch, 0
+                return
+        self._candidate[stream] = frame.copy()
+
+    def _frame(self, number: int) -> Bytes:
+        frame = self._frames[number]
+        assert frame is not None
+        return frame
+
+    def _keep(self, frame: Bytes) -> int:
+        if self._unused:
+            number = self._unused.pop()
+            self._frames[number], self._users[number] = frame, 1
+        else:
+            number = len(self._frames)
+            self._frames.append(frame)
+            self._users.append(1)
+            if number == len(self._addresses):
+                self._addresses = np.concatenate([self._addresses, np.zeros_like(self._addresses)])
+        self._addresses[number] = frame.ctypes.data
+        return number
+
+    def _leave(self, number: int) -> None:
+        self._users[number] -= 1
+        if number != _ZERO and not self._users[number]:
+            self._frames[number] = None
+            self._unused.append(number)
+
+    def _note_addresses(self) -> None:
+        addresses = [0 if frame is None else frame.ctypes.data for frame in self._frames]
+        self._addresses = np.array(addresses, np.uint64)
+
+    def state(self) -> State:
+        """What another one needs in order to become this one."""
+        kept = [number for number, frame in enumerate(self._frames) if frame is not None]
+        waiting = [stream for stream, frame in enumerate(self._candidate) if frame is not None]
+        facts = {
+            "kept": kept,
+            "waiting": waiting,
+            "users": list(self._users),
+            "unused": list(self._unused),
+            "current": list(self._current),
+            "best": list(self._best),
+            "rent": list(self._rent),
+        }
+        frames = [self._frames[number] for number in kept] + [self._candidate[stream] for stream in waiting]
+        return State(facts, {"frames": np.array(frames), "of_slot": used(self._of_slot)})
+
+    def restore(self, state: State) -> None:
+        """Become what another one was."""
+        streams = len(self._current)
+        users, kept, unused, waiting = (state.numbers(name) for name in ("users", "kept", "unused", "waiting"))
+        current, best, rent = (state.numbers(name, streams) for name in ("current", "best", "rent"))
+        frames = state.array("frames", np.uint8, len(kept) + len(waiting), self._nbytes)
+        state.begin_of(of_slot=self._of_slot)
+        within("of_slot", state.arrays["of_slot"], 0, len(users) - 1)
+        in_use = {*np.flatnonzero(np.bincount(state.arrays["of_slot"])).tolist(), *current, _ZERO}
+        numbers = set(range(len(users)))
+        fits = {*kept, *unused} == numbers and not {*kept} & {*unused} and in_use <= {*kept}
+        if not fits or len(kept) + len(unused) != len(users) or not {*waiting} <= set(range(streams)):
+            raise StateError("bases of chunks are missing")
+        self._frames = [None] * len(users)
+        for number, frame in zip(kept, frames):  # nobody writes to them, so they can stay where they are
+            self._frames[number] = frame
+        for stream, frame in zip(waiting, frames[len(kept) :]):
+            self._candidate[stream] = frame.copy()
+        self._users, self._unused, self._current, self._best, self._rent = users, unused, current, best, rent
+        self._addresses = np.zeros(len(users), np.uint64)
+        self._addresses[kept] = frames.ctypes.data + self._nbytes * np.arange(len(kept), dtype=np.uint64)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_of_slot": used_part(self._of_slot), "slots": len(self._of_slot)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        slots = state.pop("slots")
+        self.__dict__.update(state)
+        self._of_slot = extended(self._of_slot, slots)
+        self._note_addresses()

@@ -1,0 +1,272 @@
+"""``ChunkStore``: complete chunks of frames in a section of a heap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.codecs import CellSpec, Codec, CodecSpec, bind, decode_batch
+from sb3_extra_buffers.errors import HeapStateError
+from sb3_extra_buffers.frames import Chunks, FrameKernels, Known, Places
+from sb3_extra_buffers.heaps import Heap, within_reach
+from sb3_extra_buffers.heaps.state import State, used, within
+from sb3_extra_buffers.memory import Bytes, ByteSource, Indices, extended, untouched, used_part
+from sb3_extra_buffers.stores.bases import Bases
+from sb3_extra_buffers.stores.preferences import QUICK, first_installed
+
+#: The smallest size that chunks are padded to before they are compressed.
+_MIN_PADDED = 256
+_MAX_EXPONENT = 31
+
+
+class ChunkStore:
+    """Chunks by slot: packed, and compressed if that was asked for or pays.
+
+    A codec is bound to cells of one size, and chunks have all sizes. So they are padded with zeros to a power of two,
+    which costs a few bytes each; what comes out no smaller than the chunk itself is dropped for it.
+
+    :param kernels: to choose bases with
+    :param codec: compresses every chunk; ``None`` only those that patches do not make small
+    :param fallback: compresses the others; ``None`` does not
+    :param heap: where payloads live; several stores may share it
+    :param first: the first cell of this store's section of the heap
+    :param slots: how many chunks there can be
+    :param streams: how many streams they come from
+    :param frame_nbytes: size of a frame
+    :param threads: how many threads decompress
+    """
+
+    #: A chunk that patches make this much smaller is left at that: it is read fastest.
+    SMALL = 8
+    #: Beyond that, a codec must save a fifth to be worth its time.
+    _PAYS = 0.8
+
+    def __init__(
+        self,
+        kernels: FrameKernels,
+        codec: CodecSpec | None,
+        fallback: CodecSpec | None,
+        heap: Heap,
+        first: int,
+        slots: int,
+        streams: int,
+        frame_nbytes: int,
+        threads: int | None = None,
+    ) -> None:
+        self.bases = Bases(kernels, streams, slots, frame_nbytes)
+        self._codec = codec
+        self._fallback = fallback
+        self._heap = heap
+        self._first = first
+        self._threads = threads
+        #: The power of two that a chunk is padded to; 0 for one that is not compressed.
+        self._padded = untouched(slots)
+        #: Behind the last slot that was ever used.
+        self._end = 0
+        self._codecs: dict[int, Codec] = {}
+        self._state: tuple[int, int] | None = None
+        self._forget_addresses()
+
+    @property
+    def slots(self) -> int:
+        """How many chunks there can be."""
+        return len(self._padded)
+
+    @property
+    def evicted(self) -> int:
+        """How many payloads the heap has dropped to make room."""
+        return self._heap.evicted.cells
+
+    @property
+    def refuses(self) -> bool:
+        """Whether a full heap refuses what comes, where others would drop what is oldest."""
+        return bool(getattr(self._heap, "refuses_when_full", False))
+
+    @property
+    def overhead(self) -> int:
+        """Bytes of memory for keeping track."""
+        return self.bases.nbytes
+
+    def put(self, slot: int, parts: Sequence[Bytes], raw_nbytes: int) -> None:
+        """Store a chunk. If the heap has no room for it, all chunks are what they were.
+
+        :param slot: where
+        :param parts: its bytes, in pieces
+        :param raw_nbytes: what its frames take as they are
+        """
+        nbytes, exponent = sum(map(len, parts)), 0
+        if self._codec is not None or nbytes * self.SMALL > raw_nbytes:
+            parts, exponent = self._compressed(parts, nbytes)
+            nbytes = sum(map(len, parts))
+        self._put(self._first + slot, parts, nbytes)
+        self._padded[slot] = exponent
+        self._end = max(self._end, slot + 1)
+        self._addresses[slot] = 0
+
+    def _put(self, cell: int, parts: Sequence[Bytes], nbytes: int) -> None:
+        put = getattr(self._heap, "put", None)
+        if put is not None:  # a short cut that a heap may have
+            put(cell, parts, nbytes)
+        else:
+            np.concatenate(parts, out=self._heap.reserve(np.array([cell]), nbytes))
+            self._heap.commit(np.array([nbytes]))
+
+    def load(self, slots: Sequence[int], /) -> Chunks:
+        numbers = np.asarray(slots, np.int64)
+        starts, lengths = self.locate(numbers)
+        packed: list[Bytes] = [np.empty(0, np.uint8)] * len(slots)
+        plain = np.flatnonzero(self._padded[numbers] == 0)
+        source, places = within_reach(self._heap, starts[plain], lengths[plain])
+        for index, place in zip(plain.tolist(), places.tolist()):
+            packed[index] = np.frombuffer(source.view(place, int(lengths[index])), np.uint8)
+        for indices, rows in self._decompressed(numbers, starts, lengths):
+            for index, row in zip(indices.tolist(), rows):
+                packed[index] = row
+        return Chunks(packed, self.bases.of(slots))
+
+    def known(self) -> Known:
+        state = self._state_of_heap()
+        if state != self._state or state is None:
+            self._forget_addresses()
+            self._state = state
+        return Known(self._addresses, self._lengths, *self.bases.table)
+
+    def place(self, slots: Indices, /) -> Places:
+        self.known()  # what is not true any more is forgotten
+        kept: list[object] = []
+        if not self._addresses[slots].all():
+            # All at once, so that batches to come need not ask; unless the heap does not tell how long that is true.
+            kept.append(self._find_plain(slots if self._state is None else np.arange(self._end)))
+        addresses, lengths = self._addresses[slots], self._lengths[slots]
+        missing = np.flatnonzero(addresses == 0)
+        if len(missing):
+            numbers = slots[missing]
+            for indices, rows in self._decompressed(numbers, *self.locate(numbers)):
+                steps = np.arange(len(rows), dtype=np.uint64) * np.uint64(rows.shape[1])
+                addresses[missing[indices]], lengths[missing[indices]] = rows.ctypes.data + steps, rows.shape[1]
+                kept.append(rows)
+        base_of, bases = self.bases.table
+        return Places(addresses, lengths, bases[base_of[slots]], kept)
+
+    def are_plain(self, slots: Indices) -> NDArray[np.bool_]:
+        """Which of these chunks went through no codec: their payloads are their bytes."""
+        plain: NDArray[np.bool_] = self._padded[slots] == 0
+        return plain
+
+    def _find_plain(self, slots: Indices) -> ByteSource:
+        """Remember where those of these chunks are that went through no codec. What is returned holds their bytes."""
+        unknown = slots[(self._addresses[slots] == 0) & (self._padded[slots] == 0)]
+        starts, lengths = self._heap.locate(unknown + self._first)
+        held = starts >= 0
+        source, places = within_reach(self._heap, starts[held], lengths[held])
+        self._addresses[unknown[held]] = source.addresses(places, lengths[held])
+        self._lengths[unknown[held]] = lengths[held]
+        return source
+
+    def _state_of_heap(self) -> tuple[int, int] | None:
+        """Two numbers that change when a payload is moved or dropped; a heap of others may not tell."""
+        moves = getattr(self._heap, "moves", None)
+        return None if moves is None else (moves, self._heap.evicted.cells)
+
+    def _forget_addresses(self) -> None:
+        self._addresses = untouched(len(self._padded), np.uint64)
+        self._lengths = untouched(len(self._padded), np.int64)
+
+    def stored_nbytes(self, slots: Indices) -> int:
+        """How many bytes these chunks take."""
+        return int(self._heap.locate(slots + self._first)[1].sum())
+
+    def holds(self, slots: Indices) -> NDArray[np.bool_]:
+        """Which of these chunks the heap still has."""
+        held: NDArray[np.bool_] = self._heap.locate(slots + self._first)[0] >= 0
+        return held
+
+    def clear(self) -> None:
+        """Forget all chunks."""
+        self._heap.clear()
+        self.bases.clear()
+        self._forget_addresses()
+
+    def locate(self, slots: Indices) -> tuple[Indices, Indices]:
+        """Where in the heap the payloads of these chunks are, and how long."""
+        starts, lengths = self._heap.locate(slots + self._first)
+        if len(starts) and starts.min() < 0:
+            found = "a chunk of its frames was evicted to make room"
+            raise HeapStateError(type(self._heap).__name__, "read", found, "Give the heap a larger capacity.")
+        return starts, lengths
+
+    def _compressed(self, parts: Sequence[Bytes], nbytes: int) -> tuple[Sequence[Bytes], int]:
+        """The payload of a chunk, and the power of two that it was padded to; 0 if it is the chunk itself."""
+        spec, limit = self._codec, nbytes
+        if spec is None:
+            spec, limit = self._fallback, int(nbytes * self._PAYS)
+        if spec is None:
+            return parts, 0
+        exponent = max(nbytes, _MIN_PADDED).bit_length()
+        padded = np.zeros(1 << exponent, np.uint8)
+        np.concatenate(parts, out=padded[:nbytes])
+        payload = self._bound(exponent, spec).encode(padded)
+        return ([np.frombuffer(payload, np.uint8)], exponent) if len(payload) < limit else (parts, 0)
+
+    def _decompressed(self, slots: Indices, starts: Indices, lengths: Indices) -> list[tuple[Indices, Bytes]]:
+        """For each size that compressed chunks were padded to: which of the slots, and a row for each."""
+        compressed = np.flatnonzero(self._padded[slots])
+        if not len(compressed):
+            return []
+        found, exponents, lengths = [], self._padded[slots[compressed]], lengths[compressed]
+        source, places = within_reach(self._heap, starts[compressed], lengths)  # all sizes in one go
+        for exponent in sorted(set(exponents.tolist())):
+            part = np.flatnonzero(exponents == exponent)
+            rows = np.empty((len(part), 1 << exponent), np.uint8)
+            codec = self._bound(exponent, self._codec or self._fallback)
+            decode_batch(codec, source, places[part], lengths[part], rows, threads=self._threads)
+            found.append((compressed[part], rows))
+        return found
+
+    def _bound(self, exponent: int, spec: CodecSpec | None) -> Codec:
+        if exponent not in self._codecs:
+            assert spec is not None
+            self._codecs[exponent] = bind(spec, CellSpec(np.uint8, 1 << exponent))
+        return self._codecs[exponent]
+
+    def state(self) -> State:
+        """What another one on an equal heap needs in order to become this one."""
+        specs = {name: None if spec is None else spec.to_json() for name, spec in self._specs().items()}
+        facts = {**specs, "first": self._first, "end": self._end, "exponents": sorted(self._codecs)}
+        return State(facts, {"padded": used(self._padded)}).put("bases", self.bases.state())
+
+    def restore(self, state: State) -> None:
+        """Become what another one was. Its heap has been restored."""
+        state.same(first=self._first)
+        state.begin_of(padded=self._padded)
+        within("padded", self._padded, 0, _MAX_EXPONENT)
+        self._end = state.number("end", 0, len(self._padded))
+        found = {name: state.fact(name, (dict, type(None))) for name in self._specs()}
+        exponents = state.numbers("exponents")
+        if exponents or found["codec"] is not None:
+            # What chunks went through is needed to read them; where none was compressed, any will do.
+            self._codec, self._fallback = (None if one is None else CodecSpec.from_json(one) for one in found.values())
+            for exponent in exponents:
+                self._bound(exponent, self._codec or self._fallback)
+        self.bases.restore(state.part("bases"))
+        self._forget_addresses()
+
+    def _specs(self) -> dict[str, CodecSpec | None]:
+        return {"codec": self._codec, "fallback": self._fallback}
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {name: part for name, part in self.__dict__.items() if name not in ("_addresses", "_lengths")}
+        return {**state, "_padded": used_part(self._padded), "slots": len(self._padded)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        slots = state.pop("slots")
+        self.__dict__.update(state)
+        self._padded = extended(self._padded, slots)
+        self._forget_addresses()
+        if self._codec is not None:
+            bind(self._codec, CellSpec(np.uint8, _MIN_PADDED))  # one that is not installed is an error now, not later
+        elif self._fallback is not None and not self._codecs:
+            self._fallback = first_installed(QUICK)  # nothing was compressed: any will do
