@@ -67,7 +67,7 @@ def file_targets() -> Iterator[Target]:
         "y": np.arange(11, dtype=np.uint8),
         "z": np.ones((2, 3), np.float32),
     }
-    files.write(folder.path, arrays, {"note": "small"}, "test")
+    checkpoints.write(folder.path, arrays, {"note": "small"}, "test")
     seed = folder.path.read_bytes()
     for name, prepare in (("as it is", bytes), ("resealed", resealed)):
         yield Target(f"file {name}", [seed], _opening(folder, seed, prepare))
@@ -78,7 +78,7 @@ def file_targets() -> Iterator[Target]:
 def _opening(folder: _Folder, seed: bytes, prepare: Callable[[bytes], bytes]) -> Callable[[bytes], None]:
     def attack(data: bytes) -> None:
         content = prepare(data)
-        with only_errors_of_ours(), files.open_arrays(folder.put(content), verify=True) as found:
+        with only_errors_of_ours(), checkpoints.open_arrays(folder.put(content), verify=True) as found:
             nbytes = sum(array.nbytes for array in found.values())
             json.dumps(found.metadata)
             if nbytes > len(content):

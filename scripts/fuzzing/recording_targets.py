@@ -30,14 +30,14 @@ def recording_targets() -> Iterator[Target]:
 
 def _described(folder: _Folder) -> tuple[list[bytes], Callable[[bytes], None]]:
     """Files whose metadata say anything, beside sound arrays."""
-    with files.open_arrays(folder.path) as file:
+    with checkpoints.open_arrays(folder.path) as file:
         arrays, kind, seed = {name: array.copy() for name, array in file.items()}, file.kind, json.dumps(file.metadata)
     read = _reading(folder, bytes)
 
     def attack(data: bytes) -> None:
         try:
             metadata = json.loads(data)
-            files.write(folder.path, arrays, metadata, kind)
+            checkpoints.write(folder.path, arrays, metadata, kind)
         except (ValueError, RecursionError, TypeError):
             return  # that is no JSON
         read(folder.path.read_bytes())

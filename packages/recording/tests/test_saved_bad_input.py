@@ -71,11 +71,11 @@ def test_files_of_others_are_refused(tmp_path, path):
     (tmp_path / "text").write_text("a recording?")
     with pytest.raises(ForeignFileError, match="not a file of sb3-extra-buffers"):
         load(tmp_path / "text")
-    files.write(tmp_path / "other", {"a": np.arange(3)}, {}, "buffer")
+    checkpoints.write(tmp_path / "other", {"a": np.arange(3)}, {}, "buffer")
     with pytest.raises(FileContentError, match="expected the kind 'recording'"):
         load(tmp_path / "other")
     for metadata in ({"recording_version": 2}, {}, []):
-        files.write(tmp_path / "newer", {"a": np.arange(3)}, metadata, KIND)
+        checkpoints.write(tmp_path / "newer", {"a": np.arange(3)}, metadata, KIND)
         with pytest.raises(FileContentError, match=r"expected version 1 of a recording.*--upgrade"):
             load(tmp_path / "newer")
     with pytest.raises(FileMissingError, match="nothing does not exist"):
@@ -83,9 +83,9 @@ def test_files_of_others_are_refused(tmp_path, path):
 
 
 def test_a_codec_that_is_not_installed_is_named_when_the_file_is_opened(path, tmp_path):
-    with files.open_arrays(path) as file:
+    with checkpoints.open_arrays(path) as file:
         metadata = {**file.metadata, "frames": {**file.metadata["frames"], "codec": {"name": "brotli", "params": {}}}}
-        files.write(tmp_path / "other", dict(file), metadata, KIND)
+        checkpoints.write(tmp_path / "other", dict(file), metadata, KIND)
     with pytest.raises(UnknownPluginError, match="brotli"):
         load(tmp_path / "other")
 
@@ -144,20 +144,20 @@ LIES = {
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_file_that_lies_is_refused_when_it_is_opened(path, tmp_path, lie):
-    with files.open_arrays(path) as file:
+    with checkpoints.open_arrays(path) as file:
         said, name = dict(file.metadata), lie.split(" ")[0]
         part, _, inside = name.partition(".")
         said[part] = {**said[part], inside: LIES[lie]} if inside else LIES[lie]
-        files.write(tmp_path / "other", dict(file), said, KIND)
+        checkpoints.write(tmp_path / "other", dict(file), said, KIND)
     with pytest.raises(FileDamagedError, match=r"not written by save"):
         load(tmp_path / "other")
 
 
 def test_a_file_that_says_less_than_it_must_is_refused_when_it_is_opened(path, tmp_path):
-    with files.open_arrays(path) as file:
+    with checkpoints.open_arrays(path) as file:
         for name in sorted(file.metadata.keys() - {"recording_version", "asked"}):
             said = {key: value for key, value in file.metadata.items() if key != name}
-            files.write(tmp_path / "other", dict(file), said, KIND)
+            checkpoints.write(tmp_path / "other", dict(file), said, KIND)
             with pytest.raises(FileDamagedError, match=r"not written by save"):
                 load(tmp_path / "other")
 
@@ -178,7 +178,7 @@ def test_a_file_that_says_less_than_it_must_is_refused_when_it_is_opened(path, t
     ],
 )
 def test_arrays_that_do_not_belong_together_are_refused_when_the_file_is_opened(path, tmp_path, name, value):
-    with files.open_arrays(path) as file:
-        files.write(tmp_path / "other", {**file, name: value}, file.metadata, KIND)
+    with checkpoints.open_arrays(path) as file:
+        checkpoints.write(tmp_path / "other", {**file, name: value}, file.metadata, KIND)
     with pytest.raises(FileDamagedError, match=r"not written by save"):
         load(tmp_path / "other")

@@ -34,10 +34,10 @@ def saved(tmp_path, screen, walk, feed):
 def claim(checkpoint, /, **heap_kwargs):
     """Let a checkpoint claim something about its heap, with correct checksums."""
     name = checkpoint / "manifest.safetensors"
-    file = files.open_arrays(name)
+    file = checkpoints.open_arrays(name)
     arrays, said = {key: file[key].copy() for key in file}, json.loads(json.dumps(file.metadata))
     said["about"]["arguments"]["heap_kwargs"] = {"mapping": list(heap_kwargs.items())}
-    files.write(name, arrays, said, "checkpoint")
+    checkpoints.write(name, arrays, said, "checkpoint")
 
 
 def heap_of(buffer):

@@ -35,7 +35,7 @@ def test_a_checkpoint_tells_what_it_holds(run, checkpoint):
 
 
 def test_a_file_of_arrays_tells_what_it_holds(run, tmp_path):
-    files.write(tmp_path / "arrays", {"numbers": np.arange(6, dtype=np.int32).reshape(2, 3)}, {"by": "us"}, "notes")
+    checkpoints.write(tmp_path / "arrays", {"numbers": np.arange(6, dtype=np.int32).reshape(2, 3)}, {"by": "us"}, "notes")
     said = json.loads(run("inspect", tmp_path / "arrays", "--json")[0])
     assert said["kind"] == "notes"
     assert said["metadata"] == {"by": "us"}
@@ -49,7 +49,7 @@ def test_a_recording_tells_its_steps_its_frames_and_its_codec_in_lines(run, tmp_
     said = {"recorded_by": "RecordBuffer", "steps": 1500, "frames": {"shape": [84, 96, 3], "dtype": "uint8"}}
     said["frames"]["codec"] = codec
     arrays = {"rewards": np.zeros(150, np.float32), "actions": np.zeros((150, 2), np.int64)}
-    size = files.write(tmp_path / "doom", {**arrays, "frames.payloads": np.zeros(9, np.uint8)}, said, "recording")
+    size = checkpoints.write(tmp_path / "doom", {**arrays, "frames.payloads": np.zeros(9, np.uint8)}, said, "recording")
     out, _, code = run("inspect", tmp_path / "doom")
     assert code == 0
     title, *lines = out.splitlines()
@@ -65,7 +65,7 @@ def test_a_recording_tells_its_steps_its_frames_and_its_codec_in_lines(run, tmp_
 
 @pytest.mark.parametrize("said", [[], {"recorded_by": "me", "steps": 3}, {"recorded_by": "I", "steps": 3, "frames": 7}])
 def test_a_recording_that_says_nonsense_is_one_sentence(run, tmp_path, said):
-    files.write(tmp_path / "doom", {"rewards": np.zeros(3)}, said, "recording")
+    checkpoints.write(tmp_path / "doom", {"rewards": np.zeros(3)}, said, "recording")
     out, err, code = run("inspect", tmp_path / "doom")
     assert (out, code) == ("", 2)
     assert "doom: expected a recording, found what cannot be read (" in err

@@ -18,7 +18,7 @@ from sb3_extra_buffers.errors import FileDamagedError, FileError, FileVersionErr
 def small(tmp_path):
     path = tmp_path / "a"
     arrays = {"x": np.arange(7), "y": np.arange(11, dtype=np.uint8), "z": np.ones((2, 3), np.float32)}
-    files.write(path, arrays, {"note": "small"}, "test")
+    checkpoints.write(path, arrays, {"note": "small"}, "test")
     return path
 
 
@@ -29,7 +29,7 @@ def test_every_flipped_bit_is_found(small):
         damaged[place] ^= 1 << (place % 8)
         small.write_bytes(damaged)
         with pytest.raises(FileError):
-            files.open_arrays(small, "test", verify=True)
+            checkpoints.open_arrays(small, "test", verify=True)
 
 
 def test_every_truncation_and_extension_is_found_at_opening(small):
@@ -37,20 +37,20 @@ def test_every_truncation_and_extension_is_found_at_opening(small):
     for length in range(len(content)):
         small.write_bytes(content[:length])
         with pytest.raises(FileError):
-            files.open_arrays(small, "test")
+            checkpoints.open_arrays(small, "test")
     small.write_bytes(content + b"\0")
     with pytest.raises(FileDamagedError, match="bytes of data"):
-        files.open_arrays(small, "test")
+        checkpoints.open_arrays(small, "test")
 
 
 def test_verify_names_every_damaged_block_and_nothing_else(tmp_path):
     path = tmp_path / "a"
-    files.write(path, {"x": np.zeros(4 * BLOCK_NBYTES + 5, np.uint8), "y": np.arange(3)}, {}, "test")
+    checkpoints.write(path, {"x": np.zeros(4 * BLOCK_NBYTES + 5, np.uint8), "y": np.arange(3)}, {}, "test")
     with path.open("r+b") as file:
         for place in (-1, -5 - 2 * BLOCK_NBYTES):
             file.seek(place, 2)
             file.write(b"\1")
-    found = files.open_arrays(path)  # its header is whole
+    found = checkpoints.open_arrays(path)  # its header is whole
     with pytest.raises(FileDamagedError) as caught:
         found.verify()
     begin = 2 * BLOCK_NBYTES
@@ -64,20 +64,20 @@ def test_verify_names_every_damaged_block_and_nothing_else(tmp_path):
 def test_another_format_is_called_by_what_it_begins_with(tmp_path, content):
     (tmp_path / "a").write_bytes(content)
     with pytest.raises(ForeignFileError, match="not a file of sb3-extra-buffers"):
-        files.open_arrays(tmp_path / "a")
+        checkpoints.open_arrays(tmp_path / "a")
 
 
 def test_a_file_of_safetensors_that_is_not_ours_is_foreign(tmp_path):
     safetensors.numpy.save_file({"x": np.arange(3)}, tmp_path / "a", {"format": "np"})
     with pytest.raises(ForeignFileError):
-        files.open_arrays(tmp_path / "a")
+        checkpoints.open_arrays(tmp_path / "a")
 
 
 def test_a_newer_version_is_told_before_anything_else_is_looked_at(tmp_path):
     content = b'\xff\xff\xff\0\0\0\0\0{"__metadata__":{"format":"sb3-extra-buffers","format_version":"2",whatever'
     (tmp_path / "a").write_bytes(content)
     with pytest.raises(FileVersionError, match="version 2, this version reads up to 1"):
-        files.open_arrays(tmp_path / "a")
+        checkpoints.open_arrays(tmp_path / "a")
 
 
 def forged(entries, data=bytes(64), metadata="{}"):
@@ -99,7 +99,7 @@ SUMS = {"__crc32__": entry("U32", [16], 0, 64)}
 
 def test_the_forgery_without_a_lie_is_accepted(tmp_path):
     (tmp_path / "a").write_bytes(forged(SUMS))
-    assert not files.open_arrays(tmp_path / "a", verify=True)
+    assert not checkpoints.open_arrays(tmp_path / "a", verify=True)
 
 
 LIES = {
@@ -128,7 +128,7 @@ def test_a_header_that_lies_is_refused_and_nothing_is_allocated(tmp_path, lie):
     tracemalloc.start()
     try:
         with pytest.raises(FileDamagedError, match="header"):
-            files.open_arrays(tmp_path / "a", verify=True)
+            checkpoints.open_arrays(tmp_path / "a", verify=True)
         assert tracemalloc.get_traced_memory()[1] < 1 << 17
     finally:
         tracemalloc.stop()
@@ -138,7 +138,7 @@ def test_metadata_that_are_no_json_are_damage(tmp_path):
     for metadata in ("", "{", "[" * 100_000):
         (tmp_path / "a").write_bytes(forged(SUMS, metadata=metadata))
         with pytest.raises(FileDamagedError, match="metadata"):
-            files.open_arrays(tmp_path / "a")
+            checkpoints.open_arrays(tmp_path / "a")
 
 
 def test_a_name_that_is_there_twice_is_damage(tmp_path):
@@ -146,7 +146,7 @@ def test_a_name_that_is_there_twice_is_damage(tmp_path):
     header = content[:-(64)].replace(b'"y"', b'"x"')
     (tmp_path / "a").write_bytes(header + crc32(header).to_bytes(4, "little") + content[-60:])
     with pytest.raises(FileDamagedError, match="twice"):
-        files.open_arrays(tmp_path / "a")
+        checkpoints.open_arrays(tmp_path / "a")
 
 
 SIZES = st.integers(-1, 70) | st.integers(0, 1 << 66) | st.none() | st.floats() | st.text(max_size=2)
@@ -163,7 +163,7 @@ def test_any_header_is_accepted_or_refused_with_an_error_of_ours(tmp_path_factor
     path = tmp_path_factory.mktemp("files") / "a"
     path.write_bytes(forged({**SUMS, **entries}, bytes(64) + tail))
     try:
-        found = files.open_arrays(path)
+        found = checkpoints.open_arrays(path)
         for name in found:
             assert found[name].nbytes <= len(tail)
         found.verify()
@@ -175,10 +175,10 @@ def test_any_header_is_accepted_or_refused_with_an_error_of_ours(tmp_path_factor
 @given(content=st.binary(max_size=300), keep=st.integers(0, 400))
 def test_any_bytes_are_refused_with_an_error_of_ours(tmp_path_factory, content, keep):
     folder = tmp_path_factory.mktemp("files")
-    files.write(folder / "a", {"x": np.arange(9)}, {}, "test")
+    checkpoints.write(folder / "a", {"x": np.arange(9)}, {}, "test")
     whole = (folder / "a").read_bytes()
     mixed = whole[:keep] + content
     (folder / "a").write_bytes(mixed)
     if mixed != whole:
         with pytest.raises(FileError):
-            files.open_arrays(folder / "a", verify=True)
+            checkpoints.open_arrays(folder / "a", verify=True)

@@ -33,11 +33,11 @@ def state_of(end):
 
 
 def saved(path, end, known=None):
-    return files.save_state(path, state_of(end), {}, known)
+    return checkpoints.save_state(path, state_of(end), {}, known)
 
 
 def check(path, end):
-    state, manifest = files.load_state(path, verify=True)
+    state, manifest = checkpoints.load_state(path, verify=True)
     assert state.facts == {"end": end}
     content = np.concatenate([piece.content for piece in state.pieces["7"]])
     np.testing.assert_array_equal(content, CONTENT[:end])
@@ -111,7 +111,7 @@ def test_an_interruption_after_the_manifest_is_in_place_keeps_the_new_segments(t
 
     def interrupted(folder):
         real(folder)
-        if files.read_manifest(path).serial != known.serial:
+        if checkpoints.read_manifest(path).serial != known.serial:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -193,9 +193,9 @@ def test_no_number_of_a_segment_is_used_twice(tmp_path):
 
 
 def newer(path):
-    with files.open_arrays(path / "manifest.safetensors") as file:
+    with checkpoints.open_arrays(path / "manifest.safetensors") as file:
         arrays, metadata = {name: file[name].copy() for name in file}, {**file.metadata, "version": 2}
-    files.write(path / "manifest.safetensors", arrays, metadata, "checkpoint")
+    checkpoints.write(path / "manifest.safetensors", arrays, metadata, "checkpoint")
 
 
 def newer_file(path):

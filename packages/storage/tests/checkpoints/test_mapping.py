@@ -36,7 +36,7 @@ def saved(path, *versions):
     """Save one array after the other to the same place; returns the last one."""
     known = None
     for array in versions:
-        known = files.save_state(path, State({}, {"numbers": array, "few": np.arange(3)}), {}, known)
+        known = checkpoints.save_state(path, State({}, {"numbers": array, "few": np.arange(3)}), {}, known)
     return versions[-1]
 
 
@@ -59,14 +59,14 @@ def numbers():
 
 def test_blocks_from_several_files_are_one_array(tmp_path, numbers, is_mapped):
     newest = saved(tmp_path / "state", numbers, changed(numbers, 5, COUNT - 1), changed(numbers, 100_000))
-    state, manifest = files.load_state(tmp_path / "state", verify=True)
+    state, manifest = checkpoints.load_state(tmp_path / "state", verify=True)
     assert len(manifest.segments) > 1
     np.testing.assert_array_equal(state.arrays["numbers"], newest)
 
 
 def test_an_array_can_lie_at_the_beginning_of_a_longer_one(tmp_path, numbers, is_mapped):
     saved(tmp_path / "state", numbers)
-    state, _ = files.load_state(tmp_path / "state")
+    state, _ = checkpoints.load_state(tmp_path / "state")
     whole = untouched(COUNT + 100_000, np.int64)
     state.begin_of(numbers=whole)
     np.testing.assert_array_equal(whole[:COUNT], numbers)
@@ -75,7 +75,7 @@ def test_an_array_can_lie_at_the_beginning_of_a_longer_one(tmp_path, numbers, is
 
 def test_memory_that_is_no_mapping_gets_a_copy(tmp_path, numbers):
     saved(tmp_path / "state", numbers)
-    state, _ = files.load_state(tmp_path / "state")
+    state, _ = checkpoints.load_state(tmp_path / "state")
     for target in (np.zeros(COUNT, np.int64), untouched(COUNT + 1, np.int64)[1:], np.zeros((COUNT, 2), np.int64)[:, 0]):
         state.copy_to(numbers=target)
         np.testing.assert_array_equal(target, numbers)
@@ -84,19 +84,19 @@ def test_memory_that_is_no_mapping_gets_a_copy(tmp_path, numbers):
 def test_what_is_written_to_a_loaded_array_reaches_no_file_and_no_other_array(tmp_path, numbers, is_mapped):
     path = tmp_path / "state"
     saved(path, numbers)
-    state, _ = files.load_state(path)
+    state, _ = checkpoints.load_state(path)
     target = untouched(COUNT, np.int64)
     state.copy_to(numbers=target)
     target[:] = 1
     state.arrays["numbers"][::2] = 2
     assert (target == 1).all()
-    again, _ = files.load_state(path, verify=True)
+    again, _ = checkpoints.load_state(path, verify=True)
     np.testing.assert_array_equal(again.arrays["numbers"], numbers)
 
 
 def test_files_may_be_removed_while_nothing_was_looked_at_yet(tmp_path, numbers, is_mapped):
     saved(tmp_path / "state", numbers)
-    state, _ = files.load_state(tmp_path / "state")
+    state, _ = checkpoints.load_state(tmp_path / "state")
     for file in (tmp_path / "state").iterdir():
         file.unlink()
     target = untouched(COUNT, np.int64)
@@ -119,7 +119,7 @@ def test_whole_blocks_are_whole_pages_of_their_file(tmp_path, numbers):
 def test_no_file_stays_open_for_what_was_dropped(tmp_path, numbers):
     saved(tmp_path / "state", numbers)
     before = opened()
-    state, _ = files.load_state(tmp_path / "state")
+    state, _ = checkpoints.load_state(tmp_path / "state")
     array = state.arrays["numbers"]
     del state
     assert opened() == before
@@ -132,13 +132,13 @@ def test_a_state_of_many_files_is_loaded_and_held_by_a_process_that_may_open_few
     monkeypatch.setattr(segments, "MAX_NBYTES", BLOCK_NBYTES)
     arrays = dict.fromkeys("abcdefgh", numbers)
     log = Log("1", 0, 1000, lambda low, high: [np.arange(low, high).astype(np.uint8)])
-    manifest = files.save_state(tmp_path / "state", State({}, arrays, [log]), {})
+    manifest = checkpoints.save_state(tmp_path / "state", State({}, arrays, [log]), {})
     assert len(manifest.segments) > 40
     before, limits = opened(), resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(int(file.name) for file in Path("/proc/self/fd").iterdir())
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 8, limits[1]))
     try:
-        state, _ = files.load_state(tmp_path / "state", verify=True)
+        state, _ = checkpoints.load_state(tmp_path / "state", verify=True)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert opened() == before
@@ -149,7 +149,7 @@ def test_a_state_of_many_files_is_loaded_and_held_by_a_process_that_may_open_few
 def test_another_file_of_the_same_name_is_not_taken_for_the_one_that_was_loaded(tmp_path, numbers, is_mapped):
     saved(tmp_path / "state", numbers)
     saved(tmp_path / "other", numbers + 1)
-    state, _ = files.load_state(tmp_path / "state")
+    state, _ = checkpoints.load_state(tmp_path / "state")
     for file in (tmp_path / "other").iterdir():
         file.replace(tmp_path / "state" / file.name)
     target = untouched(COUNT, np.int64)
@@ -173,7 +173,7 @@ def test_a_file_that_the_system_does_not_open_is_named_with_what_to_do(number, t
 
     monkeypatch.setattr(Path, "open", refusing)
     with pytest.raises(FileReadError, match=rf"manifest.safetensors cannot be opened: {REFUSALS[number]}"):
-        files.load_state(tmp_path / "state")
+        checkpoints.load_state(tmp_path / "state")
 
 
 @pytest.mark.skipif(not mapping.can_map(), reason="nothing is mapped on this system")

@@ -37,7 +37,7 @@ def damaged(tmp_path):
     def damaged(content, place):
         path = tmp_path / "state"
         log = Log("7", 0, len(CONTENT), lambda low, high: [CONTENT[low:high]])
-        files.save_state(path, State({}, {"table": TABLE}, [log]), {})
+        checkpoints.save_state(path, State({}, {"table": TABLE}, [log]), {})
         (segment,) = path.glob("segment-*")
         found = bytearray(segment.read_bytes())
         begin = found.index(content[place : place + 64].tobytes())
@@ -52,13 +52,13 @@ class Loaded:
     """Whoever has loaded a state, goes on with it and saves it again."""
 
     def __init__(self, path, verify=False):
-        state, self.known = files.load_state(path, verify)
+        state, self.known = checkpoints.load_state(path, verify)
         (piece,) = state.pieces["7"]
         self.content, self.table, self.begin = piece.content, state.arrays["table"], 0
 
     def save(self, path):
         log = Log("7", self.begin, len(CONTENT), lambda low, high: [self.content[low:high]])
-        self.known = files.save_state(path, State({}, {"table": self.table}, [log]), {}, self.known)
+        self.known = checkpoints.save_state(path, State({}, {"table": self.table}, [log]), {}, self.known)
 
 
 def test_a_damaged_log_is_not_copied_to_another_folder(damaged, tmp_path, is_mapped):
@@ -84,7 +84,7 @@ def test_damage_beside_what_is_copied_is_no_obstacle(damaged):
     owner = Loaded(path)
     owner.begin = 2 * MB + 1
     owner.save(path)
-    state, _ = files.load_state(path, verify=True)
+    state, _ = checkpoints.load_state(path, verify=True)
     np.testing.assert_array_equal(state.pieces["7"][0].content, CONTENT[2 * MB + 1 :])
 
 
@@ -111,7 +111,7 @@ def test_blocks_that_their_owner_has_changed_are_saved(damaged, tmp_path):
     expected = owner.table.copy()
     for place in (path, tmp_path / "other"):
         owner.save(place)
-        state, _ = files.load_state(place, verify=True)
+        state, _ = checkpoints.load_state(place, verify=True)
         np.testing.assert_array_equal(state.arrays["table"], expected)
 
 

@@ -17,7 +17,7 @@ def names(folder):
 
 
 def begin_and_stop(path):
-    with files.replacing(path) as file:
+    with checkpoints.replacing(path) as file:
         file.write(b"half")
         raise KeyboardInterrupt
 
@@ -32,7 +32,7 @@ def test_an_error_while_writing_leaves_the_old_file_and_nothing_else(tmp_path):
 
 def test_until_the_end_the_old_file_is_there(tmp_path):
     (tmp_path / "a").write_bytes(b"old")
-    with files.replacing(tmp_path / "a") as file:
+    with checkpoints.replacing(tmp_path / "a") as file:
         file.write(b"new")
         assert (tmp_path / "a").read_bytes() == b"old"
     assert (tmp_path / "a").read_bytes() == b"new"
@@ -42,7 +42,7 @@ def test_until_the_end_the_old_file_is_there(tmp_path):
 def test_the_file_can_be_read_by_whom_the_process_lets(tmp_path):
     before = os.umask(0o027)
     try:
-        files.write(tmp_path / "a", {}, {}, "test")
+        checkpoints.write(tmp_path / "a", {}, {}, "test")
     finally:
         os.umask(before)
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
@@ -55,7 +55,7 @@ from sb3_extra_buffers import checkpoints
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
 try:
-    files.write(sys.argv[1], {"x": np.ones(300_000, np.uint8)}, {}, "test")
+    checkpoints.write(sys.argv[1], {"x": np.ones(300_000, np.uint8)}, {}, "test")
 except OSError as error:
     sys.exit(error.errno)
 """
@@ -64,10 +64,10 @@ except OSError as error:
 @pytest.mark.parametrize("limit", [0, 1, 100, 1_000, 100_000, 300_000])
 def test_where_the_system_takes_no_more_bytes_the_old_file_stays(tmp_path, limit):
     pytest.importorskip("resource")
-    files.write(tmp_path / "a", {"x": np.arange(3)}, {}, "test")
+    checkpoints.write(tmp_path / "a", {"x": np.arange(3)}, {}, "test")
     done = subprocess.run([sys.executable, "-c", LIMITED, tmp_path / "a", str(limit)])
     assert done.returncode == errno.EFBIG
-    assert files.open_arrays(tmp_path / "a", verify=True)["x"].tolist() == [0, 1, 2]
+    assert checkpoints.open_arrays(tmp_path / "a", verify=True)["x"].tolist() == [0, 1, 2]
     assert names(tmp_path) == ["a"]
 
 
@@ -75,7 +75,7 @@ KILLED = """
 import os, signal, sys
 import numpy as np
 from sb3_extra_buffers import checkpoints
-with files.replacing(sys.argv[1]) as file:
+with checkpoints.replacing(sys.argv[1]) as file:
     file.write(b"half")
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -83,10 +83,10 @@ with files.replacing(sys.argv[1]) as file:
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
 def test_a_killed_process_leaves_the_old_file_and_one_that_is_marked(tmp_path):
-    files.write(tmp_path / "a", {"x": np.arange(3)}, {}, "test")
+    checkpoints.write(tmp_path / "a", {"x": np.arange(3)}, {}, "test")
     done = subprocess.run([sys.executable, "-c", KILLED, tmp_path / "a"])
     assert done.returncode == -signal.SIGKILL
-    assert files.open_arrays(tmp_path / "a", verify=True)["x"].tolist() == [0, 1, 2]
+    assert checkpoints.open_arrays(tmp_path / "a", verify=True)["x"].tolist() == [0, 1, 2]
     left, kept = names(tmp_path)
     assert kept == "a"
     assert left.endswith(UNFINISHED)

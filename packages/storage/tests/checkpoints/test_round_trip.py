@@ -35,8 +35,8 @@ def same(found, expected):
 @given(arrays=st.dictionaries(NAMES, ARRAYS, max_size=5), metadata=st.dictionaries(st.text(), JSON, max_size=3))
 def test_arrays_and_metadata_come_back_as_they_were(tmp_path_factory, arrays, metadata):
     path = tmp_path_factory.mktemp("files") / "a.safetensors"
-    nbytes = files.write(path, arrays, metadata, "test")
-    with files.open_arrays(path, "test", verify=True) as found:
+    nbytes = checkpoints.write(path, arrays, metadata, "test")
+    with checkpoints.open_arrays(path, "test", verify=True) as found:
         assert set(found) == set(arrays)
         assert len(found) == len(arrays)
         for name, array in arrays.items():
@@ -51,7 +51,7 @@ def test_the_official_library_reads_the_file(tmp_path):
     rng = np.random.default_rng(0)
     arrays = {str(dtype): rng.integers(0, 2, (3, 5)).astype(dtype) for dtype in DTYPES}
     arrays |= {"scalar": np.float32(3.5), "empty": np.empty((0, 4)), "large": rng.integers(0, 256, 3_000_001, np.uint8)}
-    files.write(tmp_path / "a", arrays, {"who": "we"}, "test")
+    checkpoints.write(tmp_path / "a", arrays, {"who": "we"}, "test")
     found = safetensors.numpy.load_file(tmp_path / "a")
     assert set(found) == {*arrays, "__crc32__"}
     for name, array in arrays.items():
@@ -70,15 +70,15 @@ def test_the_official_library_reads_the_file(tmp_path):
     ids=["big-endian", "strided", "fortran", "list", "bool"],
 )
 def test_any_layout_in_memory_is_written_row_by_row(tmp_path, array):
-    files.write(tmp_path / "a", {"x": array}, {}, "test")
-    same(files.open_arrays(tmp_path / "a", verify=True)["x"], array)
+    checkpoints.write(tmp_path / "a", {"x": array}, {}, "test")
+    same(checkpoints.open_arrays(tmp_path / "a", verify=True)["x"], array)
 
 
 def test_opening_a_large_file_reads_only_its_header(tmp_path):
-    files.write(tmp_path / "a", {"x": np.zeros(1 << 26, np.uint8)}, {}, "test")
+    checkpoints.write(tmp_path / "a", {"x": np.zeros(1 << 26, np.uint8)}, {}, "test")
     tracemalloc.start()
     try:
-        found = files.open_arrays(tmp_path / "a")
+        found = checkpoints.open_arrays(tmp_path / "a")
         found["x"][12345]
         assert tracemalloc.get_traced_memory()[1] < 1 << 17
     finally:
@@ -86,20 +86,20 @@ def test_opening_a_large_file_reads_only_its_header(tmp_path):
 
 
 def test_arrays_outlive_close_and_replacement(tmp_path):
-    files.write(tmp_path / "a", {"x": np.arange(5)}, {}, "test")
-    found = files.open_arrays(tmp_path / "a")
+    checkpoints.write(tmp_path / "a", {"x": np.arange(5)}, {}, "test")
+    found = checkpoints.open_arrays(tmp_path / "a")
     array = found["x"]
     found.close()
-    files.write(tmp_path / "a", {"x": np.arange(9)}, {}, "test")
+    checkpoints.write(tmp_path / "a", {"x": np.arange(9)}, {}, "test")
     assert array.tolist() == [0, 1, 2, 3, 4]
     with pytest.raises(ValueError, match="closed"):
         found["x"]
 
 
 def test_another_kind_is_refused_by_name(tmp_path):
-    files.write(tmp_path / "a", {}, {}, "recording")
+    checkpoints.write(tmp_path / "a", {}, {}, "recording")
     with pytest.raises(FileContentError, match="expected the kind 'checkpoint', found the kind 'recording'"):
-        files.open_arrays(tmp_path / "a", "checkpoint")
+        checkpoints.open_arrays(tmp_path / "a", "checkpoint")
 
 
 @pytest.mark.parametrize(
@@ -117,5 +117,5 @@ def test_another_kind_is_refused_by_name(tmp_path):
 )
 def test_what_the_format_cannot_hold_is_refused_before_anything_is_written(tmp_path, arrays, metadata):
     with pytest.raises(ParameterError):
-        files.write(tmp_path / "a", arrays, metadata, "test")
+        checkpoints.write(tmp_path / "a", arrays, metadata, "test")
     assert not list(tmp_path.iterdir())

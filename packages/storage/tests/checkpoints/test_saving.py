@@ -32,10 +32,10 @@ class Owner:
         return State().put("inner", inner)
 
     def save(self, path):
-        self.known = files.save_state(path, self.state(), {"who": "we"}, self.known)
+        self.known = checkpoints.save_state(path, self.state(), {"who": "we"}, self.known)
 
     def check(self, path):
-        state, manifest = files.load_state(path, verify=True)
+        state, manifest = checkpoints.load_state(path, verify=True)
         part = state.part("inner")
         assert part.facts == {"begin": self.begin, "end": self.end}
         assert (part.arrays["table"] == self.table).all()
@@ -155,8 +155,8 @@ def test_a_log_that_began_anew_under_its_old_positions_must_have_another_name(tm
     owner.save(path)
     state = owner.state()
     state.logs = [Log("inner/8", 0, 10, lambda low, high: [np.full(high - low, 5, np.uint8)])]
-    files.save_state(path, state, {}, owner.known)
-    found, _ = files.load_state(path)
+    checkpoints.save_state(path, state, {}, owner.known)
+    found, _ = checkpoints.load_state(path)
     assert [piece.content.tolist() for piece in found.pieces["inner/8"]] == [[5] * 10]
     assert "inner/7" not in found.pieces
 
@@ -209,7 +209,7 @@ def test_a_reader_that_is_overtaken_looks_again(tmp_path, monkeypatch):
 def test_every_flipped_bit_and_truncation_of_every_file_is_found_and_named(tmp_path):
     path = tmp_path / "state"
     log = Log("1", 0, 900, lambda low, high: [np.arange(low, high).astype(np.uint8)])
-    files.save_state(path, State({"a": 1}, {"few": np.arange(5), "many": np.arange(700)}, [log]), {"b": 2})
+    checkpoints.save_state(path, State({"a": 1}, {"few": np.arange(5), "many": np.arange(700)}, [log]), {"b": 2})
     assert len(sizes(path)) == 2
     for file in path.iterdir():
         content = file.read_bytes()
@@ -218,12 +218,12 @@ def test_every_flipped_bit_and_truncation_of_every_file_is_found_and_named(tmp_p
             damaged[place] ^= 1 << (place % 8)
             file.write_bytes(damaged)
             with pytest.raises(FileError) as caught:
-                files.load_state(path, verify=True)
+                checkpoints.load_state(path, verify=True)
             assert file.name in str(caught.value)
         for length in range(0, len(content), 97):
             file.write_bytes(content[:length])
             with pytest.raises(FileError) as caught:
-                files.load_state(path)
+                checkpoints.load_state(path)
             assert file.name in str(caught.value)
         file.write_bytes(content)
-    files.load_state(path, verify=True)
+    checkpoints.load_state(path, verify=True)

@@ -83,7 +83,7 @@ def save_recording(
             "per_block": blocks.frames,
         }
     try:
-        return files.write(path, arrays, metadata, KIND)
+        return checkpoints.write(path, arrays, metadata, KIND)
     except OSError as error:
         hint = "" if Path(path).parent.is_dir() else "Make the folder first."
         raise FileWriteError(str(path), f"{owner}.save", error.strerror or str(error), hint) from error

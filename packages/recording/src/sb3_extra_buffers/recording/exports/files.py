@@ -27,7 +27,7 @@ def new_file(path: AnyPath, feature: str) -> Iterator[BinaryIO]:
     with _explained(target, feature):
         if target.is_dir():
             raise FileWriteError(str(target), feature, "it is a folder", "Name a file in it.")
-    with _explained(target, feature), files.replacing(target) as file:
+    with _explained(target, feature), checkpoints.replacing(target) as file:
         # Libraries write little pieces, and do not look how much of one was taken.
         buffered = io.BufferedWriter(cast("io.RawIOBase", file), 1 << 20)
         try:
