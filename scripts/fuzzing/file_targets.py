@@ -12,6 +12,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers import checkpoints
 from sb3_extra_buffers.checkpoints.checksums import checksums
 from sb3_extra_buffers.checkpoints.layout import LENGTH_NBYTES, OF_BLOCKS, HeaderError, parse
 from sb3_extra_buffers.sharing import Board, Ring, board, ring

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from sb3_extra_buffers import checkpoints
 from sb3_extra_buffers.recording import RecordBuffer, load
 from scripts.fuzzing.file_targets import _Folder, resealed
 from scripts.fuzzing.target import Target, only_errors_of_ours

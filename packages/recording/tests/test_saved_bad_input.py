@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
+from sb3_extra_buffers import checkpoints
 from sb3_extra_buffers.errors import (
     BufferStateError,
     FileContentError,

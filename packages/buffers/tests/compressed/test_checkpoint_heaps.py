@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from sb3_extra_buffers import checkpoints
 from sb3_extra_buffers.compressed import CompressedReplayBuffer, base
 from sb3_extra_buffers.errors import FileContentError, ParameterError
 from sb3_extra_buffers.heaps.durable import DurableHeap

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from sb3_extra_buffers import checkpoints
 from sb3_extra_buffers.codecs import CodecSpec
 from sb3_extra_buffers.compressed import CompressedReplayBuffer
 
@@ -35,7 +36,9 @@ def test_a_checkpoint_tells_what_it_holds(run, checkpoint):
 
 
 def test_a_file_of_arrays_tells_what_it_holds(run, tmp_path):
-    checkpoints.write(tmp_path / "arrays", {"numbers": np.arange(6, dtype=np.int32).reshape(2, 3)}, {"by": "us"}, "notes")
+    checkpoints.write(
+        tmp_path / "arrays", {"numbers": np.arange(6, dtype=np.int32).reshape(2, 3)}, {"by": "us"}, "notes"
+    )
     said = json.loads(run("inspect", tmp_path / "arrays", "--json")[0])
     assert said["kind"] == "notes"
     assert said["metadata"] == {"by": "us"}

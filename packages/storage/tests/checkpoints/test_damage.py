@@ -10,6 +10,7 @@ import safetensors.numpy
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from sb3_extra_buffers import checkpoints
 from sb3_extra_buffers.checkpoints.checksums import BLOCK_NBYTES
 from sb3_extra_buffers.errors import FileDamagedError, FileError, FileVersionError, ForeignFileError
 

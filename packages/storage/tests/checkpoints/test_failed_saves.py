@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sb3_extra_buffers import checkpoints
 from sb3_extra_buffers.checkpoints import saving, segments
 from sb3_extra_buffers.errors import FileVersionError, FileWriteError
 from sb3_extra_buffers.heaps.state import Log, State

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sb3_extra_buffers import checkpoints
 from sb3_extra_buffers.checkpoints import mapping, scattered, segments
 from sb3_extra_buffers.checkpoints.manifest import BLOCK_NBYTES
 from sb3_extra_buffers.errors import FileReadError

@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 
+from sb3_extra_buffers import checkpoints
 from sb3_extra_buffers.checkpoints import mapping, scattered
 from sb3_extra_buffers.checkpoints.checksums import BLOCK_NBYTES as SEALED_NBYTES
 from sb3_extra_buffers.checkpoints.manifest import BLOCK_NBYTES

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from sb3_extra_buffers import checkpoints
 from sb3_extra_buffers.checkpoints.replacing import UNFINISHED
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
+from sb3_extra_buffers import checkpoints
 from sb3_extra_buffers.checkpoints.dtypes import BY_NAME
 from sb3_extra_buffers.errors import FileContentError, ParameterError
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sb3_extra_buffers import checkpoints
 from sb3_extra_buffers.checkpoints import loading
 from sb3_extra_buffers.checkpoints import saving as saving_module
 from sb3_extra_buffers.checkpoints import segments as segments_module

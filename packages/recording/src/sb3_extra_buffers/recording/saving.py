@@ -10,6 +10,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers import checkpoints
 from sb3_extra_buffers.codecs import CodecLike
 from sb3_extra_buffers.errors import BufferStateError, FileWriteError
 from sb3_extra_buffers.progress import progress_bar

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from sb3_extra_buffers import checkpoints
 from sb3_extra_buffers.errors import FileWriteError
 
 AnyPath = str | os.PathLike[str]
