@@ -1,8 +1,9 @@
-"""The store contract: rows of bytes by cell number. What is above it never sees a payload."""
+"""The contract of observation stores: observations and next observations by cell number."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,55 +11,64 @@ from numpy.typing import NDArray
 from sb3_extra_buffers.heaps.state import State
 from sb3_extra_buffers.memory import Bytes, Indices
 
+#: Stands for a cell of the heap where there is none.
+NO_CELL = -1
 
-class Store(Protocol):
-    """A fixed number of cells, numbered from 0, each of ``row_nbytes`` bytes that are all zero until written.
 
-    Cells are checked by the array above, so a store may trust them.
+class ObservationStore(Protocol):
+    """A fixed number of cells, numbered from 0. A cell holds an observation and, in a store of transitions, the next
+    observation. Both have ``row_nbytes`` bytes, which are zero until they are written.
+
+    Cell numbers are checked by the caller, so a store may trust them.
     """
 
     @property
     def cells(self) -> int:
-        """How many cells there are."""
+        """Number of cells."""
 
     @property
     def row_nbytes(self) -> int:
-        """Size of one cell, uncompressed."""
-
-    @property
-    def codec(self) -> str:
-        """What the cells are stored with, and for an automatic choice why."""
+        """Size of one observation, uncompressed."""
 
     @property
     def overhead(self) -> int:
-        """Bytes of memory that this store needs for itself, besides payloads and the index of a heap."""
+        """Bytes of memory besides payloads and the index of the heap."""
 
-    def read(self, cells: Indices, out: Bytes, /) -> None:
-        """Write the content of the cells into the rows of ``out``.
+    @property
+    def active(self) -> ObservationStore | None:
+        """The store that holds the data: this one, or the one that was chosen; ``None`` before the choice."""
 
-        :param cells: cell numbers; they may repeat and come in any order
-        :param out: C-contiguous, shape ``(len(cells), row_nbytes)``
-        """
+    def describe(self) -> str:
+        """How observations are stored and, for an automatic choice, why."""
 
-    def write(self, cells: Indices, rows: Bytes, /) -> None:
-        """Give the cells new content. ``rows`` is not kept. A write that fails leaves each cell as it was, or, if the
-        write is so long that it goes in several steps, with its new content.
+    def write(self, cells: Indices, obs: Bytes | None, next_obs: Bytes | None = None, /) -> None:
+        """Give the cells new content. The arrays are not kept. A write that fails leaves each cell as it was, or, if
+        the write is so long that it is cut into steps, with its new content.
 
         :param cells: cell numbers, each once
-        :param rows: C-contiguous, shape ``(len(cells), row_nbytes)``
+        :param obs: observations, C-contiguous, shape ``(len(cells), row_nbytes)``; ``None`` leaves them as they are
+        :param next_obs: next observations, likewise
+        """
+
+    def read(self, cells: Indices, out: Bytes | None, next_out: Bytes | None = None, /) -> None:
+        """Write the content of the cells into the rows of ``out`` and ``next_out``.
+
+        :param cells: cell numbers; they may repeat and come in any order
+        :param out: receives observations, C-contiguous, shape ``(len(cells), row_nbytes)``; ``None`` skips them
+        :param next_out: receives next observations, likewise
         """
 
     def stored_nbytes(self) -> int:
-        """How many bytes the content of all written cells takes."""
+        """Bytes that the content of all written cells takes."""
 
     def holds(self, cells: Indices, /) -> NDArray[np.bool_]:
-        """Which of these cells can be read; a heap of limited capacity may have dropped some to make room.
+        """Which of these cells can be read. A heap of limited capacity may have evicted some.
 
         :param cells: cells that were written
         """
 
     def clear(self) -> None:
-        """Make every cell zero again. Memory may be kept for what comes next."""
+        """Make every cell zero again. Memory may be kept for later writes."""
 
     def state(self) -> State:
         """What another store on an equal heap needs in order to become this one. The heap has a state of its own."""
@@ -66,5 +76,51 @@ class Store(Protocol):
     def restore(self, state: State, /) -> None:
         """Become what another store was. This one must be new, and its heap has been restored.
 
-        :param state: from a store that was built for the same demand
+        :param state: from a store that was built for the same request
         """
+
+
+@runtime_checkable
+class EvictingStore(Protocol):
+    """A store that can lose cells in another order than the one in which they were written."""
+
+    @property
+    def dropped(self) -> int:
+        """Payloads that were too large for the heap."""
+
+    def lost(self) -> NDArray[np.bool_] | None:
+        """For each observation, then for each next observation: whether it was lost. ``None`` if none ever was."""
+
+
+@dataclass
+class Origins:
+    """Where the content of cells is: payloads in a heap, and rows that are in memory.
+
+    :param codec: decodes the payloads
+    :param cells: for each row, the cell of the heap that holds its payload; -1 if the row is in memory or all zero
+    :param in_memory: which rows are in memory, and their content
+    """
+
+    codec: Any
+    cells: Indices
+    in_memory: list[tuple[Indices, Bytes]] = field(default_factory=list)
+
+
+@runtime_checkable
+class LocatedStore(Protocol):
+    """A store that can say where its content is, for readers that decode payloads themselves."""
+
+    def origins(self, cells: Indices, is_next: bool = False, /) -> Origins:
+        """Where the content of these cells is now.
+
+        :param cells: cell numbers; they may repeat and come in any order
+        :param is_next: whether next observations are meant
+        """
+
+
+def join_origins(parts: list[Origins]) -> Origins:
+    """Origins of several reads as one, for payloads of one codec."""
+    sizes = np.cumsum([0, *(len(part.cells) for part in parts)]).tolist()
+    in_memory = [(rows + first, content) for part, first in zip(parts, sizes) for rows, content in part.in_memory]
+    codec = next((part.codec for part in parts if part.codec is not None), None)
+    return Origins(codec, np.concatenate([part.cells for part in parts]), in_memory)

@@ -1,4 +1,4 @@
-"""``RawStore``: cells as they are, one behind the other, for what a codec cannot make smaller."""
+"""``RawStore``: uncompressed rows in contiguous memory, for data that a codec does not make smaller."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sb3_extra_buffers.memory import Bytes, Indices
 
 
 class RawStore:
-    """What ``none`` means in memory: no payload, no index, and a batch is read by one call of numpy.
+    """Observations as they are: no payload, no index, and a batch is read by one call of numpy.
 
-    Memory is claimed from the system at the first write and occupied as it is written to, like that of an array of
-    zeros. Unlike that, it goes back to the system as soon as the store is cleared.
+    Memory is claimed at the first write and occupied as it is written to. It goes back to the system when the store is
+    cleared.
 
-    :param cells: how many cells there are
+    :param cells: number of cells
     :param row_nbytes: size of one cell
-    :param reason: why there is no codec, if nobody asked for that
+    :param reason: why there is no codec, if the choice was automatic
     """
 
     def __init__(self, cells: int, row_nbytes: int, *, reason: str = "") -> None:
@@ -31,24 +31,29 @@ class RawStore:
         self._rows: Bytes | None = None
 
     @property
-    def codec(self) -> str:
-        return f"none ({self._reason})" if self._reason else "none"
-
-    @property
     def overhead(self) -> int:
         return self._written.nbytes
 
-    def read(self, cells: Indices, out: Bytes, /) -> None:
+    @property
+    def active(self) -> RawStore:
+        return self
+
+    def describe(self) -> str:
+        return f"none ({self._reason})" if self._reason else "none"
+
+    def read(self, cells: Indices, out: Bytes | None, next_out: Bytes | None = None, /) -> None:
+        assert out is not None and next_out is None
         if self._rows is None:
             out[:] = 0
         else:
             # With mode="raise" numpy would go through a buffer; the cells have been checked.
             self._rows.take(cells, axis=0, out=out, mode="clip")
 
-    def write(self, cells: Indices, rows: Bytes, /) -> None:
+    def write(self, cells: Indices, obs: Bytes | None, next_obs: Bytes | None = None, /) -> None:
+        assert next_obs is None
         if self._rows is None:
-            self._rows = allocate("memory", self.cells * self.row_nbytes).reshape(self.cells, self.row_nbytes)
-        self._rows[cells] = rows
+            self._rows = self._allocate()
+        self._rows[cells] = obs
         self._written[cells] = True
 
     def stored_nbytes(self) -> int:
@@ -73,8 +78,11 @@ class RawStore:
         if len(rows) > self.cells or self._written[len(rows) :].any():
             raise StateError(f"there are {len(rows)} rows for {self.cells} cells")
         if len(rows):
-            self._rows = allocate("memory", self.cells * self.row_nbytes).reshape(self.cells, self.row_nbytes)
+            self._rows = self._allocate()
             state.begin_of(rows=self._rows)
+
+    def _allocate(self) -> Bytes:
+        return allocate("memory", self.cells * self.row_nbytes).reshape(self.cells, self.row_nbytes)
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()

@@ -1,55 +1,61 @@
-"""``SlotStore``: few cells out of many. Cells get a slot when written and give it back when they are freed."""
+"""``SparseStore``: rows for a few cells out of many. A cell gets a slot when it is written and returns it when freed."""
 
 from __future__ import annotations
-
-from typing import cast
 
 import numpy as np
 
 from sb3_extra_buffers.heaps.state import State, StateError, within
 from sb3_extra_buffers.memory import Bytes, Indices
-from sb3_extra_buffers.stores.origins import NO_CELL, LocatedStore, Origins
-from sb3_extra_buffers.stores.protocol import Store
+from sb3_extra_buffers.stores.deferred import resolve
+from sb3_extra_buffers.stores.protocol import NO_CELL, ObservationStore, Origins
 
 _NO_SLOT = -1
 
 
-class SlotStore:
+class SparseStore:
     """Rows for the few cells that need one.
 
-    A heap drops a payload only when its cell is written again. If every cell had its place there, those that were
-    needed once, somewhere, would add up; slots that are used again keep it at what is needed at one time.
+    A heap drops a payload only when its cell is written again. With a heap cell for each cell, payloads that are no
+    longer needed would add up. Slots that are reused keep the total at what is needed at one time.
 
-    :param store: where the rows go; as many cells as may need one, in the worst case all
+    :param store: holds the rows; it has as many cells as may need a row, in the worst case all
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: ObservationStore) -> None:
+        self._built = self._store = store
         self._slots = np.full(store.cells, _NO_SLOT, np.int32 if store.cells < 2**31 else np.int64)
         self._free: list[int] = []
         self._opened = 0
 
     @property
     def overhead(self) -> int:
-        """Bytes of memory for keeping track."""
+        """Bytes of memory besides payloads."""
         return self._store.overhead + self._slots.nbytes
 
     def write(self, cells: Indices, rows: Bytes) -> None:
         """Give these cells content and, where they have none, a slot."""
-        new = cells[self._slots[cells] == _NO_SLOT]
         slots = self._slots[cells].astype(np.int64)
-        reused = self._free[max(0, len(self._free) - len(new)) :]
-        fresh = range(self._opened, self._opened + len(new) - len(reused))
-        slots[slots == _NO_SLOT] = [*reused, *fresh]
+        new = slots == _NO_SLOT
+        count = int(np.count_nonzero(new))
+        if self._opened + count > self._store.cells + len(self._free):
+            self._find_free()
+        kept = max(0, len(self._free) - count)
+        reused = self._free[kept:]
+        opened = self._opened + count - len(reused)
+        slots[new] = [*reused, *range(self._opened, opened)]
         self._store.write(slots, np.ascontiguousarray(rows))
-        # Only now: a write that failed must not have taken anything.
-        del self._free[len(self._free) - len(reused) :]
-        self._opened += len(fresh)
+        # Only now: a write that failed must not take a slot. A slot that an interrupt loses here is found again later.
+        self._free, self._opened = self._free[:kept], opened
         self._slots[cells] = slots
+        self._store = resolve(self._store)
+
+    def _find_free(self) -> None:
+        """Find the slots that no cell has: interrupts may have lost some."""
+        self._free = np.setdiff1d(np.arange(self._opened), self._slots).tolist()
 
     def refuse_too_large(self, rows: Bytes) -> bool:
-        """Refuse rows that could never be written, and say whether that took long; a store without a limit has none."""
-        check = getattr(self._store, "refuse_too_large", None)
+        """Refuse rows that could never be written; return whether that took long."""
+        check = getattr(self._store.active, "refuse_too_large", None)
         return check is not None and bool(check(rows))
 
     def read(self, cells: Indices, out: Bytes) -> None:
@@ -65,7 +71,7 @@ class SlotStore:
         """Where the content of the cells is that have a slot."""
         slots = self._slots[cells].astype(np.int64)
         known = slots != _NO_SLOT
-        found = cast("LocatedStore", self._store).origins(slots[known])
+        found: Origins = self._store.origins(slots[known])  # type: ignore[attr-defined]
         located = np.full(len(cells), NO_CELL, np.int64)
         located[known] = found.cells
         return Origins(found.codec, located)
@@ -73,30 +79,30 @@ class SlotStore:
     def free(self, cells: Indices) -> None:
         """Take the slots of these cells back."""
         if len(self._free) == self._opened:
-            return  # nobody has one
+            return  # no cell has one
         slots = self._slots[cells]
-        self._free += slots[slots != _NO_SLOT].tolist()
         self._slots[cells] = _NO_SLOT
+        self._free = self._free + slots[slots != _NO_SLOT].tolist()
 
     def stored_nbytes(self) -> int:
-        """How many bytes all slots take, those that wait to be used again included."""
+        """Bytes of all slots, free ones included."""
         return self._store.stored_nbytes()
 
     def clear(self) -> None:
         """Take all slots back."""
         self._store.clear()
         self._slots.fill(_NO_SLOT)
-        self._free.clear()
-        self._opened = 0
+        self._free, self._opened = [], 0
 
     def state(self) -> State:
         """What another one on an equal heap needs in order to become this one."""
         arrays = {"slots": self._slots, "free": np.array(self._free, np.int64)}
-        return State({"opened": self._opened}, arrays).put("store", self._store.state())
+        return State({"opened": self._opened}, arrays).put("store", self._built.state())
 
     def restore(self, state: State) -> None:
         """Become what another one was."""
-        self._store.restore(state.part("store"))
+        self._built.restore(state.part("store"))
+        self._store = resolve(self._built)
         self._opened = state.number("opened", 0, len(self._slots))
         state.copy_to(slots=self._slots)
         free = state.array("free", np.int64, None)
