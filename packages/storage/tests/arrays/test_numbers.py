@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sb3_extra_buffers.arrays.numbers import CellNumbers
+from sb3_extra_buffers.arrays.indexing import CellNumbers
 
 ROWS = np.array([5, 0, 5, 2])
 ENVS = np.array([1, 0, 2, 2])

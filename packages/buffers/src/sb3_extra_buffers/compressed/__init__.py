@@ -13,59 +13,64 @@ from sb3_extra_buffers.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from sb3_extra_buffers.arrays import CompressedArray
-    from sb3_extra_buffers.compressed.availability import has_igzip, has_lz4, has_numba, has_zstd
     from sb3_extra_buffers.compressed.base import BaseCompressedBuffer
     from sb3_extra_buffers.compressed.callback import BufferMemoryCallback
     from sb3_extra_buffers.compressed.checkpoint import Checkpoint, inspect
     from sb3_extra_buffers.compressed.checkpoint_callback import BufferCheckpointCallback
-    from sb3_extra_buffers.compressed.conversion import convert
-    from sb3_extra_buffers.compressed.dict_replay_buffer import CompressedDictReplayBuffer
-    from sb3_extra_buffers.compressed.dict_rollout_buffer import CompressedDictRolloutBuffer
-    from sb3_extra_buffers.compressed.dtypes import find_buffer_dtypes, find_smallest_dtype
-    from sb3_extra_buffers.compressed.dummy import DummyCls
-    from sb3_extra_buffers.compressed.her_replay_buffer import CompressedHerReplayBuffer
-    from sb3_extra_buffers.compressed.jit import init_jit
-    from sb3_extra_buffers.compressed.maskable import (
+    from sb3_extra_buffers.compressed.contrib import (
         CompressedMaskableDictRolloutBuffer,
         CompressedMaskableRolloutBuffer,
-    )
-    from sb3_extra_buffers.compressed.n_step_replay_buffer import CompressedNStepReplayBuffer
-    from sb3_extra_buffers.compressed.on_policy import compress_rollouts
-    from sb3_extra_buffers.compressed.recurrent import (
         CompressedRecurrentDictRolloutBuffer,
         CompressedRecurrentRolloutBuffer,
     )
-    from sb3_extra_buffers.compressed.replay_buffer import CompressedReplayBuffer
+    from sb3_extra_buffers.compressed.conversion import convert
+    from sb3_extra_buffers.compressed.her_replay_buffer import CompressedHerReplayBuffer
+    from sb3_extra_buffers.compressed.on_policy import compress_rollouts
+    from sb3_extra_buffers.compressed.replay_buffer import (
+        CompressedDictReplayBuffer,
+        CompressedNStepReplayBuffer,
+        CompressedReplayBuffer,
+    )
     from sb3_extra_buffers.compressed.report import KeyReport, MemoryReport
-    from sb3_extra_buffers.compressed.rollout_buffer import CompressedRolloutBuffer
+    from sb3_extra_buffers.compressed.rollout_buffer import CompressedDictRolloutBuffer, CompressedRolloutBuffer
+    from sb3_extra_buffers.compressed.utils import (
+        DummyCls,
+        find_buffer_dtypes,
+        find_smallest_dtype,
+        has_igzip,
+        has_lz4,
+        has_numba,
+        has_zstd,
+        init_jit,
+    )
 
 _HOMES = {
     "BaseCompressedBuffer": "base",
     "BufferCheckpointCallback": "checkpoint_callback",
     "BufferMemoryCallback": "callback",
     "Checkpoint": "checkpoint",
-    "CompressedDictReplayBuffer": "dict_replay_buffer",
-    "CompressedDictRolloutBuffer": "dict_rollout_buffer",
+    "CompressedDictReplayBuffer": "replay_buffer",
+    "CompressedDictRolloutBuffer": "rollout_buffer",
     "CompressedHerReplayBuffer": "her_replay_buffer",
-    "CompressedMaskableDictRolloutBuffer": "maskable",
-    "CompressedMaskableRolloutBuffer": "maskable",
-    "CompressedNStepReplayBuffer": "n_step_replay_buffer",
-    "CompressedRecurrentDictRolloutBuffer": "recurrent",
-    "CompressedRecurrentRolloutBuffer": "recurrent",
+    "CompressedMaskableDictRolloutBuffer": "contrib",
+    "CompressedMaskableRolloutBuffer": "contrib",
+    "CompressedNStepReplayBuffer": "replay_buffer",
+    "CompressedRecurrentDictRolloutBuffer": "contrib",
+    "CompressedRecurrentRolloutBuffer": "contrib",
     "CompressedReplayBuffer": "replay_buffer",
     "CompressedRolloutBuffer": "rollout_buffer",
-    "DummyCls": "dummy",
+    "DummyCls": "utils",
     "KeyReport": "report",
     "MemoryReport": "report",
     "compress_rollouts": "on_policy",
     "convert": "conversion",
-    "find_buffer_dtypes": "dtypes",
-    "find_smallest_dtype": "dtypes",
-    "has_igzip": "availability",
-    "has_lz4": "availability",
-    "has_numba": "availability",
-    "has_zstd": "availability",
-    "init_jit": "jit",
+    "find_buffer_dtypes": "utils",
+    "find_smallest_dtype": "utils",
+    "has_igzip": "utils",
+    "has_lz4": "utils",
+    "has_numba": "utils",
+    "has_zstd": "utils",
+    "init_jit": "utils",
     "inspect": "checkpoint",
 }
 #: Packages that a user may lack, and the extra that brings each.

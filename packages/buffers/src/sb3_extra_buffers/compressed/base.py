@@ -1,4 +1,4 @@
-"""What all compressed buffers share: checked input, one copy less on the way out, a report, a versioned pickle."""
+"""What all compressed buffers share: checked input, one copy less on output, a report, checkpoints and pickles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch as th
-from gymnasium import spaces
 from numpy import ndarray
 from numpy.typing import NDArray
 from stable_baselines3.common.buffers import BaseBuffer
@@ -22,14 +21,14 @@ from stable_baselines3.common.buffers import BaseBuffer
 from sb3_extra_buffers.arrays import CompressedArray
 from sb3_extra_buffers.checkpoints import State
 from sb3_extra_buffers.compressed import checkpoint
-from sb3_extra_buffers.compressed.arranging import PerStep
+from sb3_extra_buffers.compressed.locking import locked
 from sb3_extra_buffers.compressed.options import StorageOptions
 from sb3_extra_buffers.compressed.own_state import check_claims, own_state, restore_own
 from sb3_extra_buffers.compressed.report import KeyReport, MemoryReport
 from sb3_extra_buffers.compressed.spaces import NO_KEY
-from sb3_extra_buffers.compressed.storage import ObservationStorage
-from sb3_extra_buffers.compressed.turns import in_turn
+from sb3_extra_buffers.compressed.storage import ObservationStorage, PerStep
 from sb3_extra_buffers.errors import BufferStateError, ObservationError
+from sb3_extra_buffers.heaps import Heap
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -39,7 +38,7 @@ FORMAT_VERSION = 1
 
 
 def refuse_unknown(kind: type[Any], names: Iterable[str]) -> None:
-    """Refuse keyword arguments that no constructor of a class takes, and say which was probably meant.
+    """Refuse keyword arguments that no constructor of a class takes, and suggest the nearest name.
 
     :param kind: the class
     :param names: the arguments
@@ -52,29 +51,29 @@ def refuse_unknown(kind: type[Any], names: Iterable[str]) -> None:
 
 
 class BaseCompressedBuffer(BaseBuffer):
-    """The part of a compressed buffer that does not depend on what kind of buffer it is.
+    """The part of a compressed buffer that is the same for all kinds.
 
-    Stable-Baselines3 touches observations only by ``array[position] = observation`` and by ``array[indices]``. Its own
-    ``add``, ``sample`` and ``get`` therefore work on a :class:`CompressedArray` as they are, and stay the reference.
+    Stable-Baselines3 uses observations only by ``array[position] = observation`` and ``array[indices]``. So its own
+    ``add``, ``sample`` and ``get`` work on a :class:`CompressedArray`, and stay the reference for faster paths.
     """
 
     _options: StorageOptions
     _storage: ObservationStorage
     #: True while every array that reaches ``to_torch`` was made for this batch.
     _is_sampling = False
-    #: Arguments that may be others when a checkpoint is loaded.
+    #: Arguments that may be replaced when a checkpoint is loaded.
     _replaceable: tuple[str, ...] = ("heap_kwargs", "threads")
 
-    #: Attributes that are made anew, and not saved.
+    #: Attributes that are not saved.
     _transient: tuple[str, ...] = ()
 
-    @in_turn
+    @locked
     def save(self, path: str | os.PathLike[str]) -> None:
         """
-        Save everything to a folder. Saved there again, only what has changed since is written. The folder holds what it
-        held before until, at once, it holds this; also if the process is killed in between.
+        Save everything to a folder. A second save to the same folder writes only what has changed. The folder holds the
+        previous checkpoint until the new one is complete, also if the process is killed in between.
 
-        :param path: the folder; it is made if need be
+        :param path: the folder; it is created if needed
         """
         checkpoint.save(self, path)
 
@@ -83,20 +82,19 @@ class BaseCompressedBuffer(BaseBuffer):
         cls, path: str | os.PathLike[str], device: th.device | str = "auto", verify: bool = False, **replaced: Any
     ) -> Self:
         """
-        Load what :meth:`save` has saved. The buffer goes on exactly like the one that was saved; compressed
-        observations are read from the files when they are needed. Nothing of the file is run.
+        Load a checkpoint. The buffer continues exactly like the one that was saved; compressed observations are read
+        from the files when they are needed. No code of the checkpoint is run.
 
         :param path: the folder
         :param device: PyTorch device
         :param verify: Read everything and compare it with its checksums first
-        :param replaced: ``threads`` or ``heap_kwargs`` other than those that were saved; for some classes more. Where
-            a file heap has its file is never taken from a checkpoint: without ``folder`` or ``path``, it is temporary,
-            and a warning says so if the buffer that was saved had one of them.
+        :param replaced: ``threads`` or ``heap_kwargs`` other than the saved ones; some classes take more. Parameters
+            of a heap that describe a machine, such as a folder, are never taken from a checkpoint; a warning says so.
         """
         return checkpoint.load(cls, path, device, verify, replaced)
 
     def _arguments(self) -> dict[str, Any]:
-        """What a constructor makes an equal, empty buffer of. Subclasses that take more add it here."""
+        """Arguments for the constructor of an equal, empty buffer. Subclasses add the arguments that they take."""
         options = {field.name: getattr(self._options, field.name) for field in fields(self._options)}
         return {
             "buffer_size": self.buffer_size,
@@ -108,7 +106,7 @@ class BaseCompressedBuffer(BaseBuffer):
 
     @classmethod
     def _replaced(cls, arguments: dict[str, Any], replaced: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments that were given to :meth:`load`, checked and completed."""
+        """Check and complete arguments that were given to :meth:`load`."""
         checkpoint.refuse_replacing(cls, set(replaced), cls._replaceable)
         found = dict(replaced)
         if "heap_kwargs" in found:
@@ -120,23 +118,28 @@ class BaseCompressedBuffer(BaseBuffer):
         check_claims(state, arguments)
 
     def _state(self) -> State:
-        """Everything that changes while the buffer is used. Arrays of numbers are found by themselves; subclasses that
-        keep more add it here, under the name of the attribute, and take it back in :meth:`_restore`.
+        """Everything that changes while the buffer is used. Arrays of numbers are found automatically. Subclasses add
+        what else they keep, under the name of the attribute, and take it back in :meth:`_restore`.
         """
         return State().put("own", own_state(self)).put("storage", self._storage.state())
 
     def _restore(self, state: State) -> None:
-        """Become what another buffer was. This one is new."""
+        """Become what another buffer was. This buffer must be new."""
         self._storage.restore(state.part("storage"))
         restore_own(self, state.part("own"))
 
-    def _new_storage(self, space: spaces.Space[Any], rows: int, n_envs: int, per_step: PerStep) -> ObservationStorage:
-        """Where observations go. Buffers that keep them elsewhere say so here."""
-        return ObservationStorage(type(self).__name__, space, rows, n_envs, self._options, per_step)
+    def _new_storage(self, per_step: PerStep, heap: Heap | None = None) -> ObservationStorage:
+        """Make the storage. Buffers that keep observations elsewhere override it.
 
-    @in_turn
+        :param per_step: what is stored per step
+        :param heap: the heap of a buffer that is unpickled
+        """
+        name, space = type(self).__name__, self.observation_space
+        return ObservationStorage(name, space, self.buffer_size, self.n_envs, self._options, per_step, heap)
+
+    @locked
     def memory_report(self) -> MemoryReport:
-        """What the observations take now, by key, and what Stable-Baselines3 would need for them."""
+        """Memory of the observations, by key, and what Stable-Baselines3 would need for them."""
         storage, transitions = self._storage, self._kept_rows() * self.n_envs
         keys = []
         for key, array in storage.observations.items():
@@ -159,24 +162,24 @@ class BaseCompressedBuffer(BaseBuffer):
     @contextmanager
     def exclusively(self) -> Iterator[None]:
         """
-        Keep other threads out of the buffer. Every call of a method does so by itself; this is for several calls that
-        belong together, and for pickling while another thread adds.
+        Hold the buffer's lock. Every method does so for itself; this is for several calls that belong together, and
+        for pickling while another thread adds.
         """
-        with self._storage.turns.lock:
+        with self._storage.lock.lock:
             yield
 
     def _kept_rows(self) -> int:
-        """How many rows of the buffer can be read."""
+        """Number of steps that can be read."""
         return self.size()
 
     def to_torch(self, array: NDArray[Any], copy: bool = True) -> th.Tensor:
-        """Convert a numpy array to a tensor. What was decoded for a batch is not copied a second time.
+        """Convert a numpy array to a tensor. Arrays that were decoded for a batch are not copied again.
 
         :param array: the array
-        :param copy: whether to copy what is not part of a batch
+        :param copy: whether to copy an array that is not part of a batch
         """
         if self._is_sampling and self.device.type == "cpu":
-            return th.from_numpy(array)  # what as_tensor() comes to in the end, without its detours
+            return th.from_numpy(array)  # the same as as_tensor(), without its checks
         return super().to_torch(array, copy and not self._is_sampling)
 
     @contextmanager
@@ -188,7 +191,7 @@ class BaseCompressedBuffer(BaseBuffer):
             self._is_sampling = False
 
     def _alone(self, parts: dict[str, Any]) -> Any:
-        """Parts by key in the form that Stable-Baselines3 has them in: one alone, or a dictionary."""
+        """Parts by key in the form of Stable-Baselines3: one alone, or a dictionary."""
         return parts[NO_KEY] if NO_KEY in parts else dict(parts)
 
     def _incoming(self, argument: str, value: Any) -> Any:
@@ -236,7 +239,7 @@ class BaseCompressedBuffer(BaseBuffer):
         return values
 
     def _delivered(self, samples: Any) -> Any:
-        """The observations of a batch as the user wants them: as they are, or as float32, or from 0 to 1."""
+        """The observations of a batch in the requested form: unchanged, as float32, or from 0 to 1."""
         if not self._storage.as_float:
             return samples
         names = [name for name in ("observations", "next_observations") if hasattr(samples, name)]
@@ -248,16 +251,24 @@ class BaseCompressedBuffer(BaseBuffer):
         floats = observations.to(th.float32)
         return floats / 255.0 if self._options.normalize_images else floats
 
-    @in_turn
+    @locked
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        # What copying does by itself, but while nobody writes.
+        # The same as the default, with the lock.
         twin = memo[id(self)] = type(self).__new__(type(self))
         twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))
         return twin
 
+    # A pickle holds the state of the stores, not the stores: it names public modules only, so that files may move.
+
     def __getstate__(self) -> dict[str, Any]:
         inherited = getattr(super(), "__getstate__", None)  # in object only since Python 3.11
         state = dict(inherited() if inherited is not None else self.__dict__)
+        storage: ObservationStorage = state.pop("_storage")
+        for name in ("observations", "next_observations"):
+            state.pop(name, None)
+        stores = storage.put_stores(State())
+        state["_options"] = {field.name: getattr(self._options, field.name) for field in fields(self._options)}
+        state["stored"] = {"heap": storage.heap, "facts": stores.facts, "arrays": stores.arrays}
         return {**state, "format_version": FORMAT_VERSION}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -272,8 +283,21 @@ class BaseCompressedBuffer(BaseBuffer):
             )
             name = type(self).__name__
             raise BufferStateError(name, "load a pickled buffer", f"{found}, this version reads {FORMAT_VERSION}", hint)
+        stored = state.pop("stored")
+        state["_options"] = StorageOptions(**state["_options"])
         inherited = getattr(super(), "__setstate__", None)
         if inherited is not None:
             inherited(state)
         else:
             self.__dict__.update(state)
+        self._storage = self._new_storage(self._per_step(), stored["heap"])
+        self._storage.restore_stores(State(stored["facts"], stored["arrays"]))
+        self._place_arrays()
+
+    def _per_step(self) -> PerStep:
+        """What the buffer stores per step."""
+        raise NotImplementedError
+
+    def _place_arrays(self) -> None:
+        """Put the arrays of the storage where Stable-Baselines3 has its own."""
+        raise NotImplementedError

@@ -1,6 +1,5 @@
-"""Where the published package had its replay buffers: models that it saved name this module."""
+"""Import path of the published package, which models that it saved name."""
 
-from sb3_extra_buffers.compressed.dict_replay_buffer import CompressedDictReplayBuffer
-from sb3_extra_buffers.compressed.replay_buffer import CompressedReplayBuffer
+from sb3_extra_buffers.compressed.replay_buffer import CompressedDictReplayBuffer, CompressedReplayBuffer
 
 __all__ = ["CompressedDictReplayBuffer", "CompressedReplayBuffer"]

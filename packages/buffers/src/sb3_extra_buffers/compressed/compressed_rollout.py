@@ -1,6 +1,5 @@
-"""Where the published package had its rollout buffers: models that it saved name this module."""
+"""Import path of the published package, which models that it saved name."""
 
-from sb3_extra_buffers.compressed.dict_rollout_buffer import CompressedDictRolloutBuffer
-from sb3_extra_buffers.compressed.rollout_buffer import CompressedRolloutBuffer
+from sb3_extra_buffers.compressed.rollout_buffer import CompressedDictRolloutBuffer, CompressedRolloutBuffer
 
 __all__ = ["CompressedDictRolloutBuffer", "CompressedRolloutBuffer"]

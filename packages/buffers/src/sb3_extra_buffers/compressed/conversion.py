@@ -10,10 +10,12 @@ from stable_baselines3.common.buffers import DictReplayBuffer, NStepReplayBuffer
 from stable_baselines3.common.save_util import load_from_pkl
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
-from sb3_extra_buffers.compressed.dict_replay_buffer import CompressedDictReplayBuffer
 from sb3_extra_buffers.compressed.her_replay_buffer import CompressedHerReplayBuffer
-from sb3_extra_buffers.compressed.n_step_replay_buffer import CompressedNStepReplayBuffer
-from sb3_extra_buffers.compressed.replay_buffer import CompressedReplayBuffer
+from sb3_extra_buffers.compressed.replay_buffer import (
+    CompressedDictReplayBuffer,
+    CompressedNStepReplayBuffer,
+    CompressedReplayBuffer,
+)
 from sb3_extra_buffers.errors import FileContentError, ParameterError
 
 #: Exactly these classes: what others keep besides would be lost.

@@ -12,8 +12,8 @@ from stable_baselines3.her.goal_selection_strategy import GoalSelectionStrategy
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from sb3_extra_buffers.checkpoints import State, StateError
-from sb3_extra_buffers.compressed.dict_replay_buffer import CompressedDictReplayBuffer
 from sb3_extra_buffers.compressed.info_json import infos_from, infos_state
+from sb3_extra_buffers.compressed.replay_buffer import CompressedDictReplayBuffer
 from sb3_extra_buffers.errors import BufferStateError
 from sb3_extra_buffers.heaps.state import within
 
@@ -36,11 +36,12 @@ class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
     :param n_sampled_goal: Number of virtual transitions to create per real transition, by sampling new goals.
     :param goal_selection_strategy: Strategy for sampling goals for replay. One of ['episode', 'final', 'future']
     :param copy_info_dict: Whether to copy the info dictionary and pass it to ``compute_reward()``.
-    :param storage: What :class:`CompressedReplayBuffer` takes besides
+    :param storage: Further arguments of :class:`CompressedReplayBuffer`
     """
 
+    _adds_plainly = False
     _replaceable = (*CompressedDictReplayBuffer._replaceable, "env")
-    _prefetch_obstacle = "goals are replaced when they are sampled, and rewards computed anew"
+    _prefetch_obstacle = "goals are replaced when they are sampled, and rewards are computed again"
 
     def __init__(
         self,
@@ -98,7 +99,7 @@ class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
             self.infos = infos_from(state.part("infos"), self.infos.shape)
         for name in ("ep_start", "ep_length", "_current_ep_start"):
             within(name, getattr(self, name), 0, self.buffer_size)
-        # Goals are drawn between a transition and the end of its episode, so there must be something in between.
+        # Goals are drawn between a transition and the end of its episode, so a transition must lie before that end.
         steps = (np.arange(self.buffer_size)[:, None] - self.ep_start) % self.buffer_size
         if ((self.ep_length > 0) & (steps >= self.ep_length)).any():
             raise StateError("a transition lies outside of its episode")
@@ -108,7 +109,7 @@ class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
             return HerReplayBuffer.sample(self, batch_size, env)
         kept = self._kept_rows()
         if kept < self.size():
-            # An episode whose beginning was dropped must not be relabelled with what is no longer there.
+            # An episode whose beginning was evicted must not be relabelled.
             dropped = np.ones(self.buffer_size, np.bool_)
             dropped[(self.pos - 1 - np.arange(kept)) % self.buffer_size] = False
             self.ep_length[dropped[self.ep_start]] = 0
@@ -117,3 +118,6 @@ class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
             hint = "Give the heap a larger capacity."
             raise BufferStateError(type(self).__name__, f"sample {batch_size} transitions", found, hint)
         return HerReplayBuffer.sample(self, batch_size, env)
+
+
+CompressedHerReplayBuffer.__module__ = __package__  # as for all buffer classes

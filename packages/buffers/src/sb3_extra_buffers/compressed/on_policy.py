@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
-from sb3_extra_buffers.compressed.dict_rollout_buffer import CompressedDictRolloutBuffer
-from sb3_extra_buffers.compressed.rollout_buffer import CompressedRolloutBuffer
+from sb3_extra_buffers.compressed.rollout_buffer import CompressedDictRolloutBuffer, CompressedRolloutBuffer
 from sb3_extra_buffers.errors import ParameterError
 
 Model = TypeVar("Model", bound=OnPolicyAlgorithm)
@@ -27,7 +26,7 @@ def compress_rollouts(model: Model, **storage: Any) -> Model:
     them too.
 
     :param model: a model that was just made or loaded; a rollout that it has begun is dropped
-    :param storage: what :class:`CompressedRolloutBuffer` takes besides the arguments of Stable-Baselines3
+    :param storage: further arguments of :class:`CompressedRolloutBuffer`
     :return: the same model
     """
     old: Any = getattr(model, "rollout_buffer", None)
@@ -58,12 +57,12 @@ def _counterparts() -> dict[type[RolloutBuffer], type[CompressedRolloutBuffer]]:
     }
     if find_spec("sb3_contrib") is None:
         return found  # nor are there models with its buffers
-    from sb3_extra_buffers.compressed import maskable, recurrent
+    from sb3_extra_buffers.compressed import contrib
 
-    contrib = (
-        maskable.CompressedMaskableRolloutBuffer,
-        maskable.CompressedMaskableDictRolloutBuffer,
-        recurrent.CompressedRecurrentRolloutBuffer,
-        recurrent.CompressedRecurrentDictRolloutBuffer,
+    kinds = (
+        contrib.CompressedMaskableRolloutBuffer,
+        contrib.CompressedMaskableDictRolloutBuffer,
+        contrib.CompressedRecurrentRolloutBuffer,
+        contrib.CompressedRecurrentDictRolloutBuffer,
     )
-    return {**found, **{kind.__bases__[-1]: kind for kind in contrib}}
+    return {**found, **{kind.__bases__[-1]: kind for kind in kinds}}

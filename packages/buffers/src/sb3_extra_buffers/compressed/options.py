@@ -13,7 +13,7 @@ import numpy as np
 from sb3_extra_buffers.arrays.casting import storable
 from sb3_extra_buffers.codecs import CodecSpec
 from sb3_extra_buffers.errors import ParameterError
-from sb3_extra_buffers.stores import AUTO, MIN_FRAMES_NBYTES, MIN_FRAMES_ROWS, SPEED, Place, parse_request, preference
+from sb3_extra_buffers.stores import AUTO, MIN_FRAMES_NBYTES, MIN_FRAMES_STEPS, SPEED, Place, parse_request, preference
 
 #: What one payload stands for: an observation, or some frames of a stream of them.
 CELLS, FRAMES = "cells", "frames"
@@ -89,7 +89,7 @@ class StorageOptions:
         if self.layout == FRAMES:
             return True
         # Who asks for no codec wants observations as they are.
-        return nbytes >= MIN_FRAMES_NBYTES and rows >= MIN_FRAMES_ROWS and not (codec and codec.name == "none")
+        return nbytes >= MIN_FRAMES_NBYTES and rows >= MIN_FRAMES_STEPS and not (codec and codec.name == "none")
 
     @property
     def may_be_cells(self) -> bool:

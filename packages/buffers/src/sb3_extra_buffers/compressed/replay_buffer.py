@@ -1,34 +1,36 @@
-"""``CompressedReplayBuffer``."""
+"""Replay buffers that store observations compressed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Future
 from typing import Any
 
+import numpy as np
 import torch as th
 from gymnasium import spaces
 from numpy.typing import NDArray
-from stable_baselines3.common.buffers import DictReplayBuffer
+from stable_baselines3.common.buffers import DictReplayBuffer, NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.preprocessing import get_obs_shape
+from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_extra_buffers.compressed.arranging import PerStep
-from sb3_extra_buffers.compressed.base import refuse_unknown
+from sb3_extra_buffers.checkpoints import State
+from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, refuse_unknown
+from sb3_extra_buffers.compressed.locking import locked
 from sb3_extra_buffers.compressed.options import StorageOptions
-from sb3_extra_buffers.compressed.prefetch import check_prefetch
-from sb3_extra_buffers.compressed.refused import places_of
-from sb3_extra_buffers.compressed.sampling import SampledTransitions
+from sb3_extra_buffers.compressed.prefetch import Batch, Pairs, Worker, check_prefetch
 from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind, hollow
-from sb3_extra_buffers.compressed.turns import in_turn
+from sb3_extra_buffers.compressed.storage import PerStep
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
 
 
-class CompressedReplayBuffer(SampledTransitions):
+class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
     """
-    A ``ReplayBuffer`` that stores observations compressed. What it returns is bit-equal to what Stable-Baselines3's
-    own buffer returns for the same seed.
+    A ``ReplayBuffer`` that stores observations compressed. Its samples are bit-equal to those of Stable-Baselines3's
+    own buffer for the same seed.
 
-    A next observation that is the observation of the following step is stored once.
+    A next observation that equals the observation of the following step is stored once.
 
     :param buffer_size: Max number of element in the buffer
     :param observation_space: Observation space
@@ -36,29 +38,29 @@ class CompressedReplayBuffer(SampledTransitions):
     :param device: PyTorch device
     :param n_envs: Number of parallel environments
     :param optimize_memory_usage: Store one observation per step, as Stable-Baselines3 does. Together with
-        ``handle_timeout_termination``, which Stable-Baselines3 cannot combine, it works as without: next observations
-        are shared anyway, and exact.
+        ``handle_timeout_termination``, which Stable-Baselines3 does not allow, it has no effect: next observations are
+        shared anyway, and exact.
     :param handle_timeout_termination: Handle timeout termination (due to timelimit)
         separately and treat the task as infinite horizon task.
-    :param dtypes: The dtype to store, if it shall be narrower than that of the space: a dtype, or
-        ``{"elem_type": dtype}``. A value that it cannot hold is an error. By default, the space decides.
+    :param dtypes: A narrower dtype to store: a dtype, or ``{"elem_type": dtype}``. Values that it cannot hold raise an
+        error. Default: the dtype of the space.
     :param normalize_images: Divide observations by 255 and return them as float32
     :param compression_method: A codec such as ``"zstd-3"``, ``"lz4-block/0"`` or ``"rle-jit"``. ``"auto"`` chooses one
-        among the installed by the space and the first observations; ``memory_report()`` and the log tell which.
+        of the installed codecs by the space and the first observations; ``memory_report()`` and the log say which.
         For Dict spaces also by key: ``{"image": "zstd-3", "vec": "none"}``.
     :param compression_kwargs: Parameters of the codec, for instance ``{"level": 3}``
     :param decompression_kwargs: Accepted for old scripts, without effect
     :param output_dtype: ``"raw"`` returns observations in the dtype of the space, ``"float"`` as float32
-    :param heap: Where compressed observations live: ``"memory"``; ``"ring"``, which keeps to a budget and drops the
-        oldest transitions; ``"mmap"``, a file for what is larger than memory
-    :param heap_kwargs: What the heap takes: ``capacity`` in bytes, and for ``"mmap"`` a ``folder``
-    :param threads: How many threads decode a batch. By default, as many as pay.
-    :param layout: ``"frames"`` stores each frame of stacked images once, as what changed since the frame before it;
-        ``"cells"`` each observation by itself. ``"auto"`` stores images as frames and finds out how they are stacked;
-        those that are not become cells if that is smaller.
+    :param heap: Where compressed observations are stored: ``"memory"``; ``"ring"``, which has a limit and evicts the
+        oldest transitions; ``"mmap"``, a file for buffers larger than memory; or a heap of another plugin
+    :param heap_kwargs: Parameters of the heap: ``capacity`` in bytes, and for ``"mmap"`` a ``folder``
+    :param threads: Threads used to decode a batch. Default: chosen automatically.
+    :param layout: ``"frames"`` stores each frame of stacked images once, as a patch on the frame before it;
+        ``"cells"`` stores each observation by itself. ``"auto"`` stores images as frames and finds out how they are
+        stacked; images that are not stacked become cells if that is smaller.
     :param prefer: For frames: ``"speed"``, ``"balanced"`` or ``"memory"``
-    :param prefetch: Draw each batch when the one before it is handed out, and read it in a thread of its own while the
-        model trains. What is added in between can be drawn one batch later.
+    :param prefetch: Draw each batch when the one before it is returned, and read it in a thread while the model
+        trains. Transitions that are added in between can be drawn one batch later.
     """
 
     #: Whether Stable-Baselines3's class can store one observation per step.
@@ -67,6 +69,15 @@ class CompressedReplayBuffer(SampledTransitions):
     _adds_plainly = True
     #: Why batches cannot be read ahead; empty if they can.
     _prefetch_obstacle = ""
+    #: Whether a sample has the observations and the next observations of the same rows.
+    _reads_together = True
+    _samples_type: type[Any] = ReplayBufferSamples
+    #: The last result of :meth:`_held_rows`, and the state that it is for.
+    _kept: tuple[tuple[int, int], int] | None = None
+    #: Whether the step at ``pos`` is partly old, partly new, because it could not be written completely.
+    _is_torn = False
+    #: The next batch, if it was drawn ahead.
+    _ahead: Batch | None = None
 
     def __init__(
         self,
@@ -99,7 +110,7 @@ class CompressedReplayBuffer(SampledTransitions):
         obstacle = self._prefetch_obstacle
         if one_per_step:
             obstacle = "with optimize_memory_usage, and without timeouts, next observations are looked up by themselves"
-        if not obstacle and type(self)._get_samples is not SampledTransitions._get_samples:
+        if not obstacle and type(self)._get_samples is not CompressedReplayBuffer._get_samples:
             obstacle = f"{name} has a _get_samples() of its own, which is asked when a batch is needed"
         check_prefetch(name, prefetch, obstacle)
         super().__init__(
@@ -128,13 +139,18 @@ class CompressedReplayBuffer(SampledTransitions):
             prefer=prefer,
             prefetch=prefetch,
         )
-        per_step = PerStep.REWRITTEN if one_per_step else PerStep.TRANSITIONS
-        self._storage = self._new_storage(observation_space, self.buffer_size, n_envs, per_step)
+        self._storage = self._new_storage(self._per_step())
+        self._place_arrays()
+
+    def _per_step(self) -> PerStep:
+        return PerStep.REWRITTEN if self.optimize_memory_usage else PerStep.TRANSITIONS
+
+    def _place_arrays(self) -> None:
         self.observations = self._alone(self._storage.observations)
-        if not one_per_step:
+        if not self.optimize_memory_usage:
             self.next_observations = self._alone(self._storage.next_observations)
 
-    @in_turn
+    @locked
     def add(
         self,
         obs: Any,
@@ -145,29 +161,26 @@ class CompressedReplayBuffer(SampledTransitions):
         infos: list[dict[str, Any]],
     ) -> None:
         # Everything is checked before anything is stored: an error leaves the buffer as it was.
-        plain = self._storage.plain
-        if plain is None or not (plain.takes(obs) and plain.takes(next_obs)):
+        storage = self._storage
+        if not storage.takes(obs, next_obs):
             obs, next_obs = self._incoming("obs", obs), self._incoming("next_obs", next_obs)
         action = self._row("action", action, self.action_dim)
         reward, done = self._row("reward", reward), self._row("done", done)
         timeouts = self._timeouts_of(infos) if self.handle_timeout_termination else None
-        is_plain = self._adds_plainly and not self.optimize_memory_usage
-        if is_plain:
-            self._storage.refuse_too_large(next_obs)
         position, was_full, was_torn = self.pos, self.full, self._is_torn
-        before = places_of(self._storage, position) if was_full else None
-        # Only a heap can fail from here on, in the middle of a row: what that row held before must not be sampled.
+        before = storage.positions_of(position) if was_full and storage.is_strict else None
+        # Only a heap can fail from here on, in the middle of a step: the one that it replaces must not be sampled.
         self._is_torn = was_full
         try:
-            if is_plain:
+            if self._adds_plainly and not self.optimize_memory_usage:
                 self._add(obs, next_obs, action, reward, done, timeouts)
             else:
                 super().add(obs, next_obs, action, reward, done, infos)
         except HeapFullError:
-            if before is not None and before == places_of(self._storage, position):
+            if before is not None and before == storage.positions_of(position):
                 self._is_torn = was_torn
             raise
-        if self._storage.has_evicted(position):
+        if storage.has_evicted(position):
             self.pos, self.full = position, was_full
             self._refuse_row()
         self._is_torn = False
@@ -181,7 +194,7 @@ class CompressedReplayBuffer(SampledTransitions):
         done: NDArray[Any],
         timeouts: list[Any] | bool | None,
     ) -> None:
-        """What ``ReplayBuffer.add`` does, without its copies of all arguments: a store keeps none of them."""
+        """The same as ``ReplayBuffer.add``, without its copies of all arguments: a store keeps none of them."""
         position = self.pos
         self._storage.write_step(position, obs, next_obs)
         self.actions[position] = action.reshape(self.n_envs, self.action_dim)
@@ -194,7 +207,7 @@ class CompressedReplayBuffer(SampledTransitions):
             self.full = True
             self.pos = 0
 
-    @in_turn
+    @locked
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> Any:
         """
         Sample elements from the buffer.
@@ -213,14 +226,14 @@ class CompressedReplayBuffer(SampledTransitions):
         finally:
             self._is_sampling = False
 
-    @in_turn
+    @locked
     def reset(self) -> None:
         """Forget all transitions. Their memory is used again."""
         super().reset()
         self._ahead, self._is_torn = None, False
         self._storage.clear()
 
-    @in_turn
+    @locked
     def reconstruct_obs(self, idx: int, env_idx: int = 0) -> Any:
         """
         One observation, decoded; for a Dict space, a dictionary.
@@ -230,7 +243,7 @@ class CompressedReplayBuffer(SampledTransitions):
         """
         return self._decoded(self._storage.observations, idx, env_idx)
 
-    @in_turn
+    @locked
     def reconstruct_nextobs(self, idx: int, env_idx: int = 0) -> Any:
         """
         One next observation, decoded; for a Dict space, a dictionary.
@@ -272,3 +285,185 @@ class CompressedReplayBuffer(SampledTransitions):
 
     def _decoded(self, arrays: dict[str, Any], idx: int, env_idx: int) -> Any:
         return self._alone({key: array[idx, env_idx] for key, array in arrays.items()})
+
+    # Sampling.
+
+    def _sample(self, batch_size: int, env: VecNormalize | None) -> Any:
+        if self._storage.worker is not None:
+            return self._sample_ahead(batch_size, env, self._storage.worker)
+        if self._makes_batches_itself():
+            batch = self._draw(batch_size)
+            return self._samples(batch, self._storage.read_both(batch.cells), env)
+        if self._are_all_whole():
+            return super().sample(batch_size, env)
+        return self._get_samples(self._draw_whole(batch_size), env=env)
+
+    def _makes_batches_itself(self) -> bool:
+        """Whether a batch can take the shortest way. A subclass may have a ``_get_samples`` of its own."""
+        is_own = type(self)._get_samples is CompressedReplayBuffer._get_samples
+        return is_own and self._reads_together and not self.optimize_memory_usage
+
+    def _sample_ahead(self, batch_size: int, env: VecNormalize | None, worker: Worker) -> Any:
+        """Return the batch that was drawn the last time, and draw the next one.
+
+        All random numbers are drawn here, so they do not depend on how fast the worker is.
+        """
+        batch, self._ahead = self._ahead, None
+        if batch is None or len(batch.cells) != batch_size:
+            batch = self._draw(batch_size)
+        found = batch.observations
+        if isinstance(found, Future):
+            found = worker.finish(found)
+        elif found is None:
+            found = self._storage.read_both(batch.cells)
+        if self._are_all_whole() or self._whole_rows():
+            following = self._draw(batch_size)
+            job = worker.submit(self._storage.read_both, following.cells)
+            following.observations = job
+            self._ahead = following
+        return self._samples(batch, found, env)
+
+    @locked
+    def _get_samples(self, batch_inds: NDArray[Any], env: VecNormalize | None = None) -> Any:
+        """The same as in Stable-Baselines3, with observations and next observations read together."""
+        if not self._reads_together or self.optimize_memory_usage:
+            return super()._get_samples(batch_inds, env)
+        batch = self._batch(self._storage.known_rows(batch_inds))
+        return self._samples(batch, self._storage.read_both(batch.cells), env)
+
+    def _draw(self, batch_size: int) -> Batch:
+        """Draw the same transitions as Stable-Baselines3."""
+        if self._are_all_whole():
+            return self._batch(np.random.randint(0, self.size(), size=batch_size))
+        return self._batch(self._draw_whole(batch_size))
+
+    def _batch(self, rows: NDArray[Any]) -> Batch:
+        """Draw an environment for each step, and look up what is not compressed."""
+        cells = rows.astype(np.int64, copy=False)  # 32 bits on Windows, before numpy 2
+        if self.n_envs > 1:  # for one environment, numpy draws no random number
+            cells = cells * self.n_envs
+            cells += np.random.randint(0, high=self.n_envs, size=(len(rows),))
+        # Only use dones that are not due to timeouts
+        dones = self.dones.take(cells) * (1 - self.timeouts.take(cells))
+        actions = self.actions.reshape(-1, self.action_dim)[cells]
+        return Batch(cells, actions, self.rewards.take(cells).reshape(-1, 1), dones.reshape(-1, 1))
+
+    def _samples(self, batch: Batch, pairs: Pairs, env: VecNormalize | None) -> Any:
+        """The samples of a batch, normalized with the current statistics."""
+        obs, next_obs = pairs[NO_KEY] if NO_KEY in pairs else ({key: pairs[key][n] for key in pairs} for n in (0, 1))
+        return self._samples_type(
+            observations=self._to_tensors(self._normalize_obs(obs, env)),
+            actions=self.to_torch(batch.actions),
+            next_observations=self._to_tensors(self._normalize_obs(next_obs, env)),
+            dones=self.to_torch(batch.dones),
+            rewards=self.to_torch(self._normalize_reward(batch.rewards, env)),
+        )
+
+    def _to_tensors(self, observations: Any) -> Any:
+        if isinstance(observations, dict):
+            return {key: self.to_torch(part) for key, part in observations.items()}
+        return self.to_torch(observations)
+
+    def _draw_whole(self, batch_size: int) -> NDArray[Any]:
+        """Draw among the steps that can be sampled."""
+        kept = self._whole_rows()
+        if not kept:
+            found, hint = "no step is left that could be stored completely", "Add a transition first."
+            raise BufferStateError(type(self).__name__, f"sample {batch_size} transitions", found, hint)
+        rows: NDArray[Any] = (self.pos - kept + np.random.randint(0, kept, size=batch_size)) % self.buffer_size
+        return rows
+
+    def _are_all_whole(self) -> bool:
+        """Whether every step can be sampled."""
+        return self._kept_rows() == self.size()
+
+    def _whole_rows(self) -> int:
+        """Number of steps, counted back from the newest, that can be sampled."""
+        kept = self._kept_rows()
+        if self.full and self.optimize_memory_usage:
+            return min(kept, self.buffer_size - 1)  # the oldest step holds the next observation of the newest
+        return kept
+
+    def _kept_rows(self) -> int:
+        """Number of steps, counted back from the newest, that are complete."""
+        kept = self._held_rows()
+        return min(kept, self.buffer_size - 1) if self._is_torn and self.full else kept
+
+    def _held_rows(self) -> int:
+        """Number of steps, counted back from the newest, that a heap of limited capacity still holds."""
+        size, evicted = self.size(), self._storage.evicted_cells
+        if not evicted:
+            return size
+        if self._kept is None or self._kept[0] != (self.pos, evicted):
+            self._kept = (self.pos, evicted), self._count_kept(size)
+        return self._kept[1]
+
+    def _count_kept(self, size: int) -> int:
+        lost = np.flatnonzero(self._storage.lost_steps()[(self.pos - size + np.arange(size)) % self.buffer_size])
+        low = int(lost[-1]) + 1 if len(lost) else 0
+        # Cells are evicted in the order in which they were written: bisection finds the oldest.
+        high = size  # a step that could not be stored may have evicted even the newest
+        while low < high:
+            middle = (low + high) // 2
+            if self._storage.holds((self.pos - size + middle) % self.buffer_size):
+                high = middle
+            else:
+                low = middle + 1
+        return size - low
+
+    def _state(self) -> State:
+        found = super()._state()
+        found.facts["has_ahead"] = self._ahead is not None
+        return found if self._ahead is None else found.put("ahead", self._ahead.state())
+
+    def _restore(self, state: State) -> None:
+        super()._restore(state)
+        state.part("own").number("pos", 0, self.buffer_size - 1)  # the position of the next step
+        if state.fact("has_ahead", bool):
+            self._ahead = Batch.from_state(self, state.part("ahead"))
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        ahead = state.pop("_ahead", None)
+        if ahead is not None:
+            found = ahead.state()
+            state["ahead"] = found.facts, found.arrays
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        ahead = state.pop("ahead", None)
+        super().__setstate__(state)
+        if ahead is not None:
+            self._ahead = Batch.from_state(self, State(*ahead))
+
+
+class CompressedDictReplayBuffer(CompressedReplayBuffer, DictReplayBuffer):
+    """
+    A ``DictReplayBuffer`` that stores observations compressed, each key with its own dtype and codec.
+
+    Takes the arguments of :class:`CompressedReplayBuffer`; ``compression_method`` and ``dtypes`` may be given by key.
+    """
+
+    _can_optimize = False
+    _samples_type = DictReplayBufferSamples
+
+
+class CompressedNStepReplayBuffer(CompressedReplayBuffer, NStepReplayBuffer):
+    """
+    An ``NStepReplayBuffer`` that stores observations compressed.
+
+    Takes the arguments of :class:`CompressedReplayBuffer`, and ``n_steps`` and ``gamma``. Stable-Baselines3 sets these
+    two only for its own class, so give them in ``replay_buffer_kwargs``.
+    """
+
+    _can_optimize = False
+    _reads_together = False
+    _prefetch_obstacle = "n-step returns are computed from several steps when they are sampled"
+
+    def _arguments(self) -> dict[str, Any]:
+        return {**super()._arguments(), "n_steps": self.n_steps, "gamma": self.gamma}
+
+
+for _kind in (CompressedReplayBuffer, CompressedDictReplayBuffer, CompressedNStepReplayBuffer):
+    _kind.__module__ = __package__  # pickles and saved models name the package, so files may move

@@ -1,4 +1,4 @@
-"""``CompressedRolloutBuffer``."""
+"""Rollout buffers that store observations compressed."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from numpy.typing import NDArray
 from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
 
 from sb3_extra_buffers.checkpoints import State
-from sb3_extra_buffers.compressed.arranging import PerStep
 from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, refuse_unknown
+from sb3_extra_buffers.compressed.locking import locked
 from sb3_extra_buffers.compressed.options import StorageOptions
-from sb3_extra_buffers.compressed.prefetch import Worker, check_prefetch
-from sb3_extra_buffers.compressed.read_ahead import ReadAhead, read, ready
+from sb3_extra_buffers.compressed.prefetch import ReadAhead, Worker, check_prefetch, prefetched, read_rows
 from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind
-from sb3_extra_buffers.compressed.turns import in_turn
+from sb3_extra_buffers.compressed.storage import PerStep
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
 
 
 class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
     """
-    A ``RolloutBuffer`` that stores observations compressed. What it returns is bit-equal to what Stable-Baselines3's
-    own buffer returns for the same seed.
+    A ``RolloutBuffer`` that stores observations compressed. Its batches are bit-equal to those of Stable-Baselines3's
+    own buffer for the same seed.
 
     :param buffer_size: Max number of element in the buffer
     :param observation_space: Observation space
@@ -34,24 +33,24 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         Equivalent to classic advantage when set to 1.
     :param gamma: Discount factor
     :param n_envs: Number of parallel environments
-    :param dtypes: The dtype to store, if it shall be narrower than that of the space: a dtype, or
-        ``{"elem_type": dtype}``. A value that it cannot hold is an error. By default, the space decides.
+    :param dtypes: A narrower dtype to store: a dtype, or ``{"elem_type": dtype}``. Values that it cannot hold raise an
+        error. Default: the dtype of the space.
     :param normalize_images: Divide observations by 255 and return them as float32
     :param compression_method: A codec such as ``"zstd-3"``, ``"lz4-block/0"`` or ``"rle-jit"``. ``"auto"`` chooses one
-        among the installed by the space and the first observations; ``memory_report()`` and the log tell which.
+        of the installed codecs by the space and the first observations; ``memory_report()`` and the log say which.
         For Dict spaces also by key: ``{"image": "zstd-3", "vec": "none"}``.
     :param compression_kwargs: Parameters of the codec, for instance ``{"level": 3}``
     :param decompression_kwargs: Accepted for old scripts, without effect
     :param output_dtype: ``"raw"`` returns observations in the dtype of the space, ``"float"`` as float32
-    :param heap: Where compressed observations live: ``"memory"``, ``"ring"`` or ``"mmap"``. A rollout must fit as a
-        whole.
-    :param heap_kwargs: What the heap takes: ``capacity`` in bytes, and for ``"mmap"`` a ``folder``
-    :param threads: How many threads decode a batch. By default, as many as pay.
-    :param layout: ``"frames"`` stores each frame of stacked images once, as what changed since the frame before it;
-        ``"cells"`` each observation by itself. ``"auto"`` stores images as frames and finds out how they are stacked;
-        those that are not become cells if that is smaller.
+    :param heap: Where compressed observations are stored: ``"memory"``, ``"ring"``, ``"mmap"``, or a heap of another
+        plugin. A rollout must fit as a whole.
+    :param heap_kwargs: Parameters of the heap: ``capacity`` in bytes, and for ``"mmap"`` a ``folder``
+    :param threads: Threads used to decode a batch. Default: chosen automatically.
+    :param layout: ``"frames"`` stores each frame of stacked images once, as a patch on the frame before it;
+        ``"cells"`` stores each observation by itself. ``"auto"`` stores images as frames and finds out how they are
+        stacked; images that are not stacked become cells if that is smaller.
     :param prefer: For frames: ``"speed"``, ``"balanced"`` or ``"memory"``
-    :param prefetch: Read the next batch in a thread of its own while the model trains on the one before
+    :param prefetch: Read the next batch in a thread while the model trains on the one before
     """
 
     #: Why batches cannot be read ahead; empty if they can.
@@ -101,8 +100,9 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
             prefer=prefer,
             prefetch=prefetch,
         )
-        # Made before the constructor of Stable-Baselines3 runs, because that calls reset().
-        self._storage = self._new_storage(observation_space, buffer_size, n_envs, PerStep.SINGLE)
+        # Before the constructor of Stable-Baselines3, which calls reset().
+        self.observation_space, self.buffer_size, self.n_envs = observation_space, buffer_size, n_envs
+        self._storage = self._new_storage(self._per_step())
         super().__init__(
             buffer_size,
             observation_space,
@@ -114,11 +114,20 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
             **kwargs,
         )
 
-    @in_turn
+    def _per_step(self) -> PerStep:
+        return PerStep.SINGLE
+
+    def _place_arrays(self) -> None:
+        self.observations = self._alone(self._storage.observations)
+        if self.generator_ready:  # get() has flattened all arrays
+            observations: dict[str, Any] = dict(self._storage.observations)
+            self.observations = self._alone({key: self.swap_and_flatten(part) for key, part in observations.items()})
+
+    @locked
     def reset(self) -> None:
         """Forget the rollout."""
         shape: Any = self.obs_shape
-        # Stable-Baselines3 allocates an array for all observations here; of these it shall be an empty one.
+        # Stable-Baselines3 allocates an array for all observations here; let it be an empty one.
         self.obs_shape = dict.fromkeys(shape, (0,)) if isinstance(shape, dict) else (0,)  # type: ignore[assignment]
         try:
             super().reset()
@@ -127,7 +136,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         self._storage.clear()
         self.observations = self._alone(self._storage.observations)
 
-    @in_turn
+    @locked
     def add(
         self,
         obs: Any,
@@ -145,7 +154,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         :param episode_start: Start of episode signal.
         :param value: estimated value of the current state following the current policy.
         :param log_prob: log probability of the action following the current policy.
-        :param kwargs: what the buffers of sb3-contrib take besides
+        :param kwargs: further arguments of the buffers of sb3-contrib
         """
         # Everything is checked before anything is stored: an error leaves the buffer as it was.
         if self.full:
@@ -170,7 +179,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         batches, worker = super().get(batch_size), self._storage.worker
         return batches if worker is None else self._get_ahead(batches, worker)
 
-    @in_turn
+    @locked
     def reconstruct_obs(self, idx: int) -> Any:
         """
         One observation as a tensor; for a Dict space, a dictionary of tensors.
@@ -186,50 +195,48 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
 
     def _restore(self, state: State) -> None:
         super()._restore(state)
-        # Where the next row goes: beyond the last one, and only if there is none to come.
+        # The position of the next step: past the last one only if the rollout is complete.
         state.part("own").number("pos", 0, self.buffer_size if self.full else self.buffer_size - 1)
-        if self.generator_ready:  # what get() does to all arrays, it has done to these
-            observations: dict[str, Any] = dict(self._storage.observations)
-            self.observations = self._alone({key: self.swap_and_flatten(part) for key, part in observations.items()})
+        self._place_arrays()
 
     def _estimate(self, argument: str, value: Any) -> th.Tensor:
         if not isinstance(value, th.Tensor):
             raise ObservationError(type(self).__name__, argument, type(value).__name__, "a tensor")
-        estimate = value.detach().cpu()  # once: Stable-Baselines3 finds it there
+        estimate = value.detach().cpu()  # once, not again in Stable-Baselines3
         self._row(argument, estimate.numpy())
         return estimate
 
-    @in_turn
+    @locked
     def _get_samples(self, *args: Any, **kwargs: Any) -> Any:
         with self._sampling():
             return self._delivered(super()._get_samples(*args, **kwargs))
 
     def _get_ahead(self, batches: Generator[Any, None, None], worker: Worker) -> Generator[Any, None, None]:
         """The same batches, each read while the consumer is busy with the one before it."""
-        indices, waiting = self._next_indices(batches), None
+        indices, ahead = self._next_indices(batches), None
         while indices is not None:
-            rows = None if waiting is None else waiting.take(self.observations)
-            if rows is None:  # it is the first, or somebody has written since
-                rows = read(self.observations, indices)
+            rows = None if ahead is None else ahead.take(self.observations)
+            if rows is None:  # the first batch, or the arrays were written to since
+                rows = read_rows(self.observations, indices)
             following = self._next_indices(batches)
-            waiting = None if following is None else ReadAhead(worker, self.observations, following)
+            ahead = None if following is None else ReadAhead(worker, self.observations, following)
             yield self._samples_of(indices, rows)
             indices = following
 
     def _next_indices(self, batches: Generator[Any, None, None]) -> NDArray[Any] | None:
-        """Which steps make the next batch of Stable-Baselines3, without the batch."""
-        # In the instance, so that it comes also before methods of subclasses.
+        """The indices of Stable-Baselines3's next batch."""
+        # In the instance, so that it overrides methods of subclasses, too.
         self.__dict__["_get_samples"] = lambda indices: indices
         try:
             return next(batches, None)
         finally:
             del self.__dict__["_get_samples"]
 
-    @in_turn
+    @locked
     def _samples_of(self, indices: NDArray[Any], rows: Any) -> Any:
-        """A batch as Stable-Baselines3 makes it, from observations that are there already."""
+        """A batch of Stable-Baselines3, from observations that were read ahead."""
         observations: Any = self.observations
-        self.observations = ready(observations, indices, rows)
+        self.observations = prefetched(observations, indices, rows)
         try:
             return self._get_samples(indices)
         finally:
@@ -242,3 +249,15 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         needed = heap.live + heap.evicted.nbytes
         self.reset()
         raise HeapFullError(self._options.heap, needed, heap.capacity, f"A rollout must fit as a whole. {hint}")
+
+
+class CompressedDictRolloutBuffer(CompressedRolloutBuffer, DictRolloutBuffer):
+    """
+    A ``DictRolloutBuffer`` that stores observations compressed, each key with its own dtype and codec.
+
+    Takes the arguments of :class:`CompressedRolloutBuffer`; ``compression_method`` and ``dtypes`` may be given by key.
+    """
+
+
+for _kind in (CompressedRolloutBuffer, CompressedDictRolloutBuffer):
+    _kind.__module__ = __package__  # pickles and saved models name the package, so files may move

@@ -1,193 +1,246 @@
-"""The observations of one buffer: its arrays, the stores below them, and the heap that they share."""
+"""The observations of one buffer: its arrays, their stores, and the heap that they share."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from enum import Enum
+from typing import Any, cast
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from sb3_extra_buffers import frames
 from sb3_extra_buffers.arrays import CompressedArray
 from sb3_extra_buffers.arrays.casting import as_rows
-from sb3_extra_buffers.arrays.numbers import CellNumbers
-from sb3_extra_buffers.arrays.planes import read_both
+from sb3_extra_buffers.arrays.indexing import CellNumbers
 from sb3_extra_buffers.checkpoints import State
-from sb3_extra_buffers.codecs import CellSpec, bind
-from sb3_extra_buffers.compressed.arranging import PerStep, arranged, settled
+from sb3_extra_buffers.codecs import bind
+from sb3_extra_buffers.compressed.locking import BufferLock
 from sb3_extra_buffers.compressed.options import FRAMES, StorageOptions
-from sb3_extra_buffers.compressed.prefetch import BATCHES_AT_ONCE, Worker
+from sb3_extra_buffers.compressed.prefetch import BATCHES_AT_ONCE, GuardedStore, Worker
 from sb3_extra_buffers.compressed.spaces import NO_KEY, parts_of, shape_of
-from sb3_extra_buffers.compressed.turns import Turns
 from sb3_extra_buffers.errors import HeapStateError, ParameterError
 from sb3_extra_buffers.frames import Contiguity
-from sb3_extra_buffers.memory import BLOCKS, BatchMemory
+from sb3_extra_buffers.heaps import FileHeap, Heap, StatefulHeap, StrictHeap
+from sb3_extra_buffers.memory import BLOCKS, BatchMemory, Bytes
 from sb3_extra_buffers.stores import (
-    Demand,
-    FrameDemand,
-    Frames,
-    Plane,
+    DeferredStore,
+    EvictingStore,
+    FrameRequest,
+    LocatedStore,
+    ObservationStore,
+    PairStore,
     Preference,
-    Store,
-    UndecidedFrames,
+    StoreRequest,
     build_stores,
     preference,
+    resolve,
 )
 
 
+class PerStep(Enum):
+    """What a buffer stores per step."""
+
+    #: One observation.
+    SINGLE = "single"
+    #: One observation, written twice: ``optimize_memory_usage`` of Stable-Baselines3.
+    REWRITTEN = "rewritten"
+    #: An observation and the next one, stored once where they are the same.
+    TRANSITIONS = "transitions"
+
+
+class _Part:
+    """One key of the observation space.
+
+    :param key: the key
+    :param store: holds its observations and next observations; ``None`` if they have no elements
+    :param observations: the array of the observations
+    :param next_observations: the array of the next observations
+    :param batches: number of batches in use at the same time
+    """
+
+    def __init__(
+        self,
+        key: str,
+        store: ObservationStore | None,
+        observations: CompressedArray,
+        next_observations: CompressedArray | None,
+        batches: int,
+    ) -> None:
+        self.key = key
+        #: The store as it was built. Its state says what was chosen.
+        self.built = store
+        #: The store that is used: the chosen one, once there is one.
+        self.store = store
+        self.observations = observations
+        self.next_observations = next_observations
+        #: Memory for observations and next observations of batches.
+        self.memory = BatchMemory(2 * batches)
+
+    def rows(self, values: NDArray[Any]) -> Bytes:
+        """A step as rows of bytes."""
+        array = self.observations
+        return as_rows(values, len(values)) if array.is_plain else array.stored_rows(values)
+
+    def read_both(self, cells: NDArray[np.int64]) -> list[NDArray[Any]]:
+        """Observations and next observations of these cells. Frames that both have are decoded once."""
+        array, count = self.observations, len(cells)
+        if self.store is None or not count:
+            return [np.zeros((count, *array.shape[2:]), array.dtype) for _ in range(2)]
+        found = [self.memory.empty((count, *array.shape[2:]), array.stored_dtype) for _ in range(2)]
+        self.store.read(cells, as_rows(found[0], count), as_rows(found[1], count))
+        return found if array.is_plain else [values.astype(array.dtype, copy=False) for values in found]
+
+
 class ObservationStorage:
-    """Arrays for every key of an observation space.
+    """Arrays and stores for every key of an observation space.
 
     :param owner: the buffer's class, for messages
     :param space: the observation space
-    :param rows: how many steps the buffer holds
-    :param n_envs: how many environments are stored side by side
+    :param steps: number of steps the buffer holds
+    :param n_envs: number of environments
     :param options: how to store
     :param per_step: what is stored per step
+    :param heap: a heap that was made for the same arguments; left out, one is made
     """
 
     _array_type: type[CompressedArray] = CompressedArray
     #: Makes codecs ready for cells.
     _bind = staticmethod(bind)
-    #: Who reads ahead; ``None`` if nobody does.
+    #: The thread that reads ahead; ``None`` without prefetch.
     worker: Worker | None = None
 
     def __init__(
         self,
         owner: str,
         space: spaces.Space[Any],
-        rows: int,
+        steps: int,
         n_envs: int,
         options: StorageOptions,
         per_step: PerStep,
+        heap: Heap | None = None,
     ) -> None:
-        for name, value in (("buffer_size", rows), ("n_envs", n_envs)):
+        for name, value in (("buffer_size", steps), ("n_envs", n_envs)):
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
                 raise ParameterError(owner, name, value, "it must be an integer of at least 1")
         parts = parts_of(space)
         keys = None if NO_KEY in parts else tuple(parts)
         options.check(owner, keys)
-        #: Who uses the buffer now.
-        self.turns = Turns()
-        self._cells = CellNumbers((rows, n_envs))
-        #: Whether observations are handed out as float32.
+        self.lock = BufferLock()
+        #: Whether observations are returned as float32.
         self.as_float = options.as_float
-        stored = {}
-        for key, part in parts.items():
-            stored[key] = options.stored_dtype(owner, None if keys is None else key, np.dtype(part.dtype))
-        demands: dict[str, Demand | FrameDemand] = {}
+        self._n_envs = int(n_envs)
+        self._cells = CellNumbers((steps, n_envs))
+        stored = {
+            key: options.stored_dtype(owner, None if keys is None else key, np.dtype(part.dtype))
+            for key, part in parts.items()
+        }
+        requests: dict[str, StoreRequest] = {}
         for key, part in parts.items():
             shape, codec = shape_of(part), options.codec(None if keys is None else key)
-            label, planes = f"{owner} {key}".strip(), 2 if per_step is PerStep.TRANSITIONS else 1
-            if options.wants_frames(shape, stored[key], codec, rows):
-                wish = self._preference(owner, options.prefer)
-                may_be_cells = codec is None and options.may_be_cells and per_step is not PerStep.REWRITTEN
-                demands[key] = FrameDemand(
-                    label, shape, stored[key], rows * n_envs, planes, n_envs, wish, codec, may_be_cells
+            if math.prod(shape):
+                plain = StoreRequest(
+                    f"{owner} {key}".strip(),
+                    shape,
+                    stored[key],
+                    steps * n_envs,
+                    n_envs,
+                    codec,
+                    has_next=per_step is PerStep.TRANSITIONS,
+                    is_rewritten=per_step is PerStep.REWRITTEN,
                 )
-            elif math.prod(shape):
-                cell, writes = CellSpec(stored[key], math.prod(shape)), 2 if per_step is PerStep.REWRITTEN else 1
-                demands[key] = Demand(label, cell, (rows * n_envs,) * planes, codec, writes, n_envs)
-        if options.layout == FRAMES and not any(isinstance(demand, FrameDemand) for demand in demands.values()):
+                requests[key] = self._frames(owner, plain, options) or plain
+        has_frames = any(isinstance(request, FrameRequest) for request in requests.values())
+        if options.layout == FRAMES and not has_frames:
             allowed = "frames are images, and the space has no axis besides one"
             raise ParameterError(owner, "layout", options.layout, allowed, "Leave layout out.")
-        built, self.heap = build_stores(list(demands.values()), replace(options.place, bind=self._bind))
-        self.observations: dict[str, CompressedArray] = {}
-        self.next_observations: dict[str, CompressedArray] = {}
-        stores = dict(zip(demands, built))
+        place = replace(options.place, bind=self._bind)
+        built, self.heap = build_stores(list(requests.values()), place, heap)
+        #: Whether the heap has a limit.
+        self._is_bounded = self.heap is not None and not place.plugin.grows
+        #: Whether a full heap refuses a step instead of evicting others.
+        self.is_strict = isinstance(self.heap, StrictHeap) and self.heap.refuses_when_full
+        #: Makes observations C-contiguous.
+        self.contiguous = Contiguity(frames.create() if has_frames else None)
         batches = BLOCKS
         if options.prefetch:
             self.worker, batches = Worker(), BATCHES_AT_ONCE
+        self._parts: list[_Part] = []
+        stores = dict(zip(requests, built))
         for key, part in parts.items():
-            pair = arranged(stores.get(key), per_step, n_envs, self._is_strict)
-            own, following = (settled(store, self.worker) for store in pair)
-            shape, dtype = shape_of(part), np.dtype(part.dtype)
-            form = self._cells, shape, dtype, stored[key], batches
-            self.observations[key] = self._array_type.over(own, *form)
+            store = stores.get(key)
+            if store is not None and self.worker is not None:
+                store = cast("ObservationStore", GuardedStore(store, self.worker))
+            form = store, self._cells, shape_of(part), np.dtype(part.dtype), stored[key], batches
+            array, following = self._array_type.over(*form), None
             if per_step is PerStep.TRANSITIONS:
-                self.next_observations[key] = self._array_type.over(following, *form)
-        arrays = [array for array in self.observations.values() if isinstance(array.store, Plane)]
-        self._frames: list[Frames] = [array.store.frames for array in arrays if isinstance(array.store, Plane)]
-        #: Brings observations into the order that stores take.
-        self.contiguous = Contiguity(self._frames[0].kernels if self._frames else None)
-        #: Frames of observations and next observations that are stored as they come, in a space without keys.
-        self._plain_frames: Frames | None = None
-        #: The array of these observations.
-        self.plain: CompressedArray | None = None
-        #: Memory for what is read of these.
-        self._pairs = BatchMemory(batches)
-        if keys is None and arrays and arrays[0].is_plain and self.next_observations:
-            self.plain, self._plain_frames = arrays[0], self._frames[0]
+                following = self._array_type.over(*form)
+                following._is_next = True
+            self._parts.append(_Part(key, store, array, following, batches))
+        self.observations = {part.key: part.observations for part in self._parts}
+        self.next_observations = {
+            part.key: part.next_observations for part in self._parts if part.next_observations is not None
+        }
+        #: The only part of a space without keys; ``None`` if there are keys.
+        self._only = self._parts[0] if keys is None else None
+
+    def _frames(self, owner: str, request: StoreRequest, options: StorageOptions) -> FrameRequest | None:
+        """The same request for frames, if observations are to be stored as frames."""
+        steps = request.cells // request.streams
+        if not options.wants_frames(request.shape, request.dtype, request.codec, steps):
+            return None
+        may_be_cells = request.codec is None and options.may_be_cells and not request.is_rewritten
+        return FrameRequest(
+            **vars(request), preference=self._preference(owner, options.prefer), may_be_cells=may_be_cells
+        )
 
     def _preference(self, owner: str, prefer: str) -> Preference:
         """How frames are stored."""
         return preference(owner, prefer)
 
+    def takes(self, obs: Any, next_obs: Any) -> bool:
+        """Whether observations can be stored without conversion; for a space without keys only."""
+        return self._only is not None and self._only.observations.takes(obs) and self._only.observations.takes(next_obs)
+
+    def write_step(self, step: int, obs: Any, next_obs: Any) -> None:
+        """Store a step of all environments: arrays of the right shape and dtype, C-contiguous, or dictionaries of them.
+
+        :param step: its position
+        :param obs: observations
+        :param next_obs: next observations
+        """
+        first = step * self._n_envs
+        cells = np.arange(first, first + self._n_envs)
+        only = self._only
+        for part in self._parts:
+            own, following = (obs, next_obs) if only is not None else (obs[part.key], next_obs[part.key])
+            if part.store is not None:
+                part.store.write(cells, part.rows(own), part.rows(following))
+                if type(part.store) is DeferredStore:
+                    part.store = resolve(part.store)
+
     def known_rows(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        """The same rows, counted from the first; an ``IndexError`` if there is no such row."""
+        """The same steps, counted from the first; an ``IndexError`` if there is no such step."""
         found: NDArray[np.int64] = CellNumbers((len(self._cells),))[np.asarray(rows)]
         return found
 
     def read_both(self, cells: NDArray[np.int64]) -> dict[str, list[NDArray[Any]]]:
-        """Observations and next observations of the same transitions, by key.
+        """Observations and next observations of the same cells, by key.
 
-        :param cells: numbers of transitions
+        :param cells: numbers of cells
         """
-        if self._plain_frames is not None and len(cells):
-            return {NO_KEY: self._read_plain(self._plain_frames, cells)}
-        following = self.next_observations
-        return {key: read_both(array, following[key], cells) for key, array in self.observations.items()}
-
-    def _read_plain(self, frames: Frames, cells: NDArray[np.int64]) -> list[NDArray[Any]]:
-        """Both in one block of memory: what every batch of images takes, so it goes the shortest way."""
-        array = self.observations[NO_KEY]
-        pair = self._pairs.empty((2, len(cells), *array.shape[2:]), array.dtype)
-        first, second = pair.reshape(2, len(cells), -1).view(np.uint8)
-        frames.read_both(cells, first, second)
-        return [pair[0], pair[1]]
-
-    def refuse_too_large(self, next_obs: NDArray[Any]) -> None:
-        """Refuse what a heap of limited capacity could never take, while nothing has changed; without keys only.
-
-        :param next_obs: as for ``write_step``
-        """
-        following = self.next_observations[NO_KEY]
-        check = getattr(following.store, "refuse_too_large", None)
-        if check is not None and following.is_plain:
-            check(as_rows(next_obs, len(next_obs)))
-
-    def write_step(self, row: int, obs: NDArray[Any], next_obs: NDArray[Any]) -> None:
-        """Store a step of all environments, for a space without keys.
-
-        :param row: where
-        :param obs: an observation for each environment, of the shape and dtype of the array, C-contiguous
-        :param next_obs: what they lead to, likewise
-        """
-        frames = self._plain_frames
-        if frames is not None:
-            count = len(obs)
-            frames.write_both(self._cells.row(row), as_rows(obs, count), as_rows(next_obs, count))
-            self._note_decided()
-        else:
-            self.observations[NO_KEY][row] = obs
-            self.next_observations[NO_KEY][row] = next_obs
-
-    @property
-    def _is_strict(self) -> bool:
-        """Whether a full heap refuses a step."""
-        return bool(getattr(self.heap, "refuses_when_full", False))
+        return {part.key: part.read_both(cells) for part in self._parts}
 
     @property
     def evicted_cells(self) -> int:
-        """How many cells the heap has dropped to stay within its capacity, or could not take."""
-        if self.heap is None:
+        """Number of payloads that the heap has evicted, or could not take."""
+        if not self._is_bounded:
             return 0
-        count = self.heap.evicted.cells
-        for frames in self._frames:
-            count += frames.dropped
-        return count
+        assert self.heap is not None
+        return self.heap.evicted.cells + sum(store.dropped for store in self._evicting())
 
     @property
     def overhead(self) -> int:
@@ -196,35 +249,55 @@ class ObservationStorage:
 
     @property
     def nbytes_for_batches(self) -> int:
-        """Bytes of memory that batches are decoded into, and of what that takes."""
-        kernels = sum(getattr(frames.kernels, "nbytes_for_batches", 0) for frames in self._frames)
-        return sum(array.nbytes_for_batches for array in self._arrays()) + self._pairs.nbytes + int(kernels)
+        """Bytes of memory that batches are decoded into, and that decoding takes."""
+        kernels = getattr(self.contiguous.kernels, "nbytes_for_batches", 0)
+        arrays = (array for part in self._parts for array in (part.observations, part.next_observations) if array)
+        own = sum(part.memory.nbytes for part in self._parts)
+        return sum(array.nbytes_for_batches for array in arrays) + own + int(kernels)
 
-    def has_evicted(self, row: int) -> bool:
-        """Whether a heap that keeps to a budget has dropped a row at once that was just written."""
-        return self.heap is not None and self.heap.evicted.cells > 0 and not self.holds(row)
+    def has_evicted(self, step: int) -> bool:
+        """Whether the heap has evicted a step at once that was just written."""
+        return self._is_bounded and self.heap is not None and self.heap.evicted.cells > 0 and not self.holds(step)
 
-    def holds(self, row: int) -> bool:
-        """Whether every observation of a row that was written can still be read."""
-        return all(bool(store.holds(self._cells[row]).all()) for store in self.stores())
+    def holds(self, step: int) -> bool:
+        """Whether every observation of a step that was written can still be read."""
+        return all(bool(store.holds(self._cells[step]).all()) for store in self.stores())
 
-    def lost_rows(self) -> NDArray[np.bool_]:
-        """For each row, whether frames of it were dropped. Unlike cells, they need not be those of the oldest rows."""
+    def lost_steps(self) -> NDArray[np.bool_]:
+        """For each step, whether frames of it were evicted. Unlike cells, they need not be those of the oldest steps."""
         lost = np.zeros(len(self._cells), np.bool_)
-        for frames in self._frames:
-            mask = frames.lost()
+        for store in self._evicting():
+            mask = store.lost()
             if mask is not None:
                 lost |= mask.reshape(-1, *self._cells.shape).any(axis=(0, 2))
         return lost
 
-    def stores(self) -> list[Store]:
-        """What the arrays stand on."""
-        return [array.store for array in self._arrays() if array.store is not None]
+    def positions_of(self, step: int) -> list[Any] | None:
+        """Where in the heap the observations of a step are. Equal positions before and after a step that was refused
+        mean equal content: a heap that refuses overwrites nothing in place.
 
-    def cells_of(self, row: int) -> NDArray[np.int64]:
-        """The numbers of the transitions of a row."""
-        found: NDArray[np.int64] = self._cells[row]
+        :param step: a step that was written
+        :return: ``None`` if heap or stores do not say: frames do not
+        """
+        found: list[Any] = []
+        cells = self._cells[step]
+        for part in self._parts:
+            store = None if part.store is None else part.store.active
+            if store is None:
+                continue
+            if not isinstance(store, LocatedStore):
+                return None
+            for is_next in (False, True)[: 1 + (part.next_observations is not None)]:
+                here = store.origins(cells, is_next)
+                if here.in_memory:
+                    return None  # not in the heap yet
+                assert self.heap is not None
+                found.append((here.cells.tolist(), self.heap.locate(here.cells[here.cells >= 0])[0].tolist()))
         return found
+
+    def stores(self) -> list[ObservationStore]:
+        """The stores of all keys whose observations have elements."""
+        return [part.store for part in self._parts if part.store is not None]
 
     def clear(self) -> None:
         """Forget all observations."""
@@ -232,43 +305,79 @@ class ObservationStorage:
             store.clear()
 
     def state(self) -> State:
-        """What another storage of the same arguments needs in order to become this one."""
+        """What another storage with the same arguments needs in order to become this one."""
         if self.worker is not None:
-            self.worker.settle()
+            self.worker.wait()
         found = State({"has_heap": self.heap is not None})
         if self.heap is not None:
-            if not hasattr(self.heap, "state"):
+            if not isinstance(self.heap, StatefulHeap):
                 kind = type(self.heap).__name__
-                raise HeapStateError(
-                    kind, "save", "this heap has no state()", "Use another heap, or pickle the buffer."
-                )
+                hint = "Use another heap, or pickle the buffer."
+                raise HeapStateError(kind, "save", "this heap has no state()", hint)
             found.put("heap", self.heap.state())
-        for number, array in enumerate(self._arrays()):
-            if array.store is not None:
-                found.put(str(number), array.store.state())
+        return self.put_stores(found)
+
+    def put_stores(self, found: State) -> State:
+        """Add the states of all stores, without that of the heap."""
+        for number, part in enumerate(self._parts):
+            if part.built is None:
+                continue
+            own, following = _split(part.built.state())
+            found.put(str(number), own)
+            if part.next_observations is not None:
+                found.put(str(len(self._parts) + number), following)
         return found
 
     def restore(self, state: State) -> None:
         """Become what another storage was."""
         state.same(has_heap=self.heap is not None)
         if self.heap is not None:
-            self.heap.restore(state.part("heap"))  # type: ignore[attr-defined]
-        for number, array in enumerate(self._arrays()):
-            if array.store is not None:
-                array.store.restore(state.part(str(number)))
-        self._note_decided()
+            assert isinstance(self.heap, StatefulHeap)
+            self.heap.restore(state.part("heap"))
+        self.restore_stores(state)
 
-    def _note_decided(self) -> None:
-        """Once it is known how frames are stacked, they are reached directly."""
-        frames = self._plain_frames
-        if isinstance(frames, UndecidedFrames) and frames.decided is not None:
-            self._plain_frames = self._frames[0] = frames.decided
+    def restore_stores(self, state: State) -> None:
+        """Become what another storage was, whose heap this one has."""
+        for number, part in enumerate(self._parts):
+            if part.built is None:
+                continue
+            own = state.part(str(number))
+            if isinstance(part.built.active, PairStore):
+                own = _joined(own, state.part(str(len(self._parts) + number)))
+            part.built.restore(own)
+            part.store = resolve(part.built)
 
-    def _arrays(self) -> list[CompressedArray]:
-        return [*self.observations.values(), *self.next_observations.values()]
+    def _evicting(self) -> Iterable[EvictingStore]:
+        actives = (store.active for store in self.stores())
+        return [store for store in actives if isinstance(store, EvictingStore)]
 
     def _index_nbytes(self) -> int:
-        if self.heap is None:
+        heap = self.heap
+        if heap is None:
             return 0
         # The size of a heap is that of the memory it holds, of which the room for payloads is a part if it is memory.
-        return self.heap.nbytes - (self.heap.capacity if getattr(self.heap, "payloads_in_memory", True) else 0)
+        in_memory = heap.payloads_in_memory if isinstance(heap, FileHeap) else True
+        return heap.nbytes - (heap.capacity if in_memory else 0)
+
+
+#: The name under which a store that keeps next observations apart has their state.
+_NEXT = "next"
+
+
+def _split(state: State) -> tuple[State, State]:
+    """The state of a store without that of next observations that it keeps apart, and this one."""
+    if _NEXT not in state.facts:
+        return state, State()
+    following = state.part(_NEXT)
+    facts = {name: fact for name, fact in state.facts.items() if name != _NEXT}
+    arrays = {name: array for name, array in state.arrays.items() if not name.startswith(f"{_NEXT}/")}
+    return State(facts, arrays), following
+
+
+def _joined(own: State, following: State) -> State:
+    """The inverse of :func:`_split`."""
+    arrays = {f"{_NEXT}/{name}": array for name, array in following.arrays.items()}
+    stored = {f"{_NEXT}/{name}": found for name, found in following.stored.items()}
+    return State(
+        {**own.facts, _NEXT: following.facts}, {**own.arrays, **arrays}, [], own.pieces, {**own.stored, **stored}
+    )

@@ -12,12 +12,21 @@ from numpy import ndarray
 from numpy.typing import DTypeLike, NDArray
 
 from sb3_extra_buffers.arrays.casting import as_rows, as_shape, broadcast, fit, narrow, storable
-from sb3_extra_buffers.arrays.indexing import has_arrays, last_of_each, picks_whole_cells
-from sb3_extra_buffers.arrays.numbers import CellNumbers
-from sb3_extra_buffers.codecs import CellSpec, CodecLike
+from sb3_extra_buffers.arrays.indexing import CellNumbers, has_arrays, last_of_each, picks_whole_cells
+from sb3_extra_buffers.codecs import CodecLike
 from sb3_extra_buffers.errors import HeapStateError, ObservationError, ParameterError
-from sb3_extra_buffers.memory import BLOCKS, BatchMemory, Indices
-from sb3_extra_buffers.stores import AUTO, Demand, Place, Store, build_stores, parse_request
+from sb3_extra_buffers.memory import BLOCKS, BatchMemory, Bytes, Indices
+from sb3_extra_buffers.stores import (
+    AUTO,
+    DEFAULT_HEAP,
+    DeferredStore,
+    ObservationStore,
+    Place,
+    StoreRequest,
+    build_stores,
+    parse_request,
+    resolve,
+)
 
 
 class CompressedArray:
@@ -25,23 +34,25 @@ class CompressedArray:
 
     The leading axes number the cells; they are indexed as those of an ``ndarray``: by integers, slices, arrays of
     integers or booleans, ``Ellipsis`` and ``None``, for reading and for writing. An index may reach into the cells,
-    which are then decoded as a whole. What is read is always a new array. Cells that were never written are zero.
+    which are then decoded as a whole. Reading always returns a new array. Cells that were never written are zero.
 
     :param shape: the leading axes, for instance ``(buffer_size, n_envs)``
     :param dtype: of the elements
     :param obs_shape: the shape of one cell
-    :param dtypes: store as another dtype than ``dtype``, if every value can be restored from it; ``{"elem_type": …}``
-        or a dtype
+    :param dtypes: store as another dtype than ``dtype``, if every value can be restored from it: a dtype, or
+        ``{"elem_type": dtype}``
     :param compression_method: a codec such as ``"zstd-3"`` or ``"rle-jit"``; ``"auto"`` chooses
     :param compression_kwargs: parameters of the codec
     :param decompression_kwargs: accepted for old scripts, without effect
-    :param heap: where the payloads live: ``"memory"``, ``"ring"`` or ``"mmap"``
-    :param heap_kwargs: what the heap takes, such as ``capacity``
-    :param threads: how many threads decode; ``None`` uses as many as pay
+    :param heap: name of the heap that holds the payloads
+    :param heap_kwargs: parameters of the heap, such as ``capacity``
+    :param threads: threads used to decode; ``None`` chooses automatically
     """
 
-    #: Whether nobody else stores in the same heap.
+    #: Whether no other array stores in the same heap.
     _is_alone = False
+    #: Whether the cells are next observations of the store.
+    _is_next = False
 
     def __init__(
         self,
@@ -53,7 +64,7 @@ class CompressedArray:
         compression_method: CodecLike = AUTO,
         compression_kwargs: Mapping[str, Any] | None = None,
         decompression_kwargs: Mapping[str, Any] | None = None,
-        heap: str = "memory",
+        heap: str = DEFAULT_HEAP,
         heap_kwargs: Mapping[str, Any] | None = None,
         threads: int | None = None,
     ) -> None:
@@ -65,29 +76,29 @@ class CompressedArray:
         count, size = math.prod(leading), math.prod(item)
         if size:
             request = parse_request(compression_method, compression_kwargs, decompression_kwargs)
-            demand = Demand("CompressedArray", CellSpec(stored, size), (count,), request)
-            ((store,),), _ = build_stores([demand], Place(heap, dict(heap_kwargs or {}), threads))
+            asked_store = StoreRequest("CompressedArray", item, stored, count, codec=request)
+            (store,), _ = build_stores([asked_store], Place(heap, dict(heap_kwargs or {}), threads))
         self._place(store if size else None, CellNumbers(leading), item, np.dtype(dtype), stored)
         self._is_alone = True
 
     @classmethod
     def over(
         cls,
-        store: Store | None,
+        store: ObservationStore | None,
         cells: Indices | CellNumbers,
         item: tuple[int, ...],
         dtype: DTypeLike,
         stored: DTypeLike | None = None,
         batches: int = BLOCKS,
     ) -> CompressedArray:
-        """Stand on a store that exists.
+        """Make an array over a store that exists.
 
-        :param store: where the cells are; ``None`` if they are empty
+        :param store: holds the cells; ``None`` if they are empty
         :param cells: the number of the cell at each place of the leading axes
-        :param item: the shape of one cell
+        :param item: shape of one cell
         :param dtype: of the elements
-        :param stored: what they are stored as, if that is another dtype
-        :param batches: how many batches are in use at the same time
+        :param stored: dtype that they are stored as, if it is another one
+        :param batches: number of batches in use at the same time
         """
         array = cls.__new__(cls)
         array._place(store, cells, item, np.dtype(dtype), np.dtype(dtype if stored is None else stored), batches)
@@ -95,7 +106,7 @@ class CompressedArray:
 
     def _place(
         self,
-        store: Store | None,
+        store: ObservationStore | None,
         cells: Indices | CellNumbers,
         item: tuple[int, ...],
         dtype: np.dtype[Any],
@@ -124,28 +135,30 @@ class CompressedArray:
 
     @property
     def nbytes(self) -> int:
-        """What an ``ndarray`` of this shape would take."""
+        """Bytes of an ``ndarray`` of this shape."""
         return self.size * self._dtype.itemsize
 
     @property
     def nbytes_stored(self) -> int:
-        """What the payloads of all cells take."""
-        return 0 if self._store is None else self._store.stored_nbytes()
+        """Bytes of the payloads of all cells. Of two arrays over one store, the first counts them all."""
+        return 0 if self._store is None or self._is_next else self._store.stored_nbytes()
 
     @property
     def nbytes_for_batches(self) -> int:
-        """Memory that is kept for what will be read next."""
+        """Bytes of memory that is kept for later reads."""
         return self._batches.nbytes
 
     @property
-    def store(self) -> Store | None:
-        """What the cells are kept in; ``None`` if a cell has no elements."""
+    def store(self) -> ObservationStore | None:
+        """The store of the cells; ``None`` if a cell has no elements."""
+        if type(self._store) is DeferredStore:
+            self._store = resolve(self._store)
         return self._store
 
     @property
     def codec(self) -> str:
-        """What the cells are stored with, and for an automatic choice why."""
-        return "none (cells are empty)" if self._store is None else self._store.codec
+        """How the cells are stored and, for an automatic choice, why."""
+        return "none (cells are empty)" if self._store is None else self._store.describe()
 
     def __len__(self) -> int:
         return len(self._cells)
@@ -162,9 +175,9 @@ class CompressedArray:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if type(key) is int and self.takes(value):
-            # One row of what is stored as it is: what buffers do at every step, so it goes the shortest way.
+            # One step that needs no conversion: what buffers write most, so it takes the shortest way.
             cells = self._cells[key]
-            self._store.write(cells.reshape(-1), as_rows(value, cells.size))  # type: ignore[union-attr]
+            self._write_rows(cells.reshape(-1), as_rows(value, cells.size))
             return
         whole = picks_whole_cells(key, self._cells.ndim, self.ndim)
         if whole is None:
@@ -189,11 +202,11 @@ class CompressedArray:
 
     @property
     def is_plain(self) -> bool:
-        """Whether rows of this shape and dtype are stored without converting or checking them."""
+        """Whether steps of this shape and dtype are stored without conversion."""
         return self._row is not None
 
     def takes(self, value: Any) -> bool:
-        """Whether a value is a row that can be stored without converting, checking or broadcasting it."""
+        """Whether a value is a step that can be stored without conversion or broadcasting."""
         return (
             isinstance(value, ndarray)
             and value.shape == self._row
@@ -202,9 +215,9 @@ class CompressedArray:
         )
 
     def fit(self, owner: str, argument: str, value: Any) -> NDArray[Any]:
-        """Convert what is to be assigned, or raise what the assignment would raise. Nothing is stored.
+        """Convert a value as an assignment would, or raise the same error. Nothing is stored.
 
-        :param owner: who asks, for the error
+        :param owner: the caller, for the error
         :param argument: what the value is, for the error
         :param value: anything numpy can read
         """
@@ -236,11 +249,13 @@ class CompressedArray:
         hint = "numpy.asarray() makes an array that takes any shape."
         raise ObservationError("CompressedArray", "shape", found, expected, hint)
 
-    def _like(self, cells: Indices, item: tuple[int, ...]) -> CompressedArray:
-        return self.over(self._store, cells, item, self._dtype, self._stored, self._batches.blocks)
+    def _like(self, cells: Indices | CellNumbers, item: tuple[int, ...]) -> CompressedArray:
+        array = self.over(self._store, cells, item, self._dtype, self._stored, self._batches.blocks)
+        array._is_next = self._is_next
+        return array
 
     def clear(self) -> None:
-        """Make every cell zero again. Memory may be kept for what comes next."""
+        """Make every cell zero again. Memory may be kept for later writes."""
         if not self._is_alone:
             hint = "Use reset() of the buffer, or assign zeros."
             raise HeapStateError("CompressedArray", "clear", "other arrays share its heap", hint)
@@ -249,27 +264,43 @@ class CompressedArray:
 
     # Whole cells.
 
+    def stored_rows(self, values: NDArray[Any]) -> Bytes:
+        """Values as bytes in the stored dtype, a row for each cell; an error if that would change a value."""
+        stored = np.ascontiguousarray(narrow("CompressedArray", "value", values, self._stored))
+        return as_rows(stored, math.prod(values.shape[: values.ndim - len(self._item)]))
+
     def _deliver(self, cells: Indices) -> Any:
-        """What is handed out for an index. An array whose cells are elsewhere may hand out something else."""
+        """What an index returns. Subclasses may return another kind of array."""
         return self._read(cells)
 
     def _read(self, cells: Indices) -> NDArray[Any]:
-        if self._store is None or not cells.size:
+        store = self.store
+        if store is None or not cells.size:
             return np.zeros(cells.shape + self._item, self._dtype)
         values = self._batches.empty(cells.shape + self._item, self._stored)
-        self._store.read(cells.reshape(-1), as_rows(values, cells.size))
+        rows = as_rows(values, cells.size)
+        if self._is_next:
+            store.read(cells.reshape(-1), None, rows)
+        else:
+            store.read(cells.reshape(-1), rows)
         return values.astype(self._dtype, copy=False)
 
     def _write(self, cells: Indices, values: NDArray[Any]) -> None:
-        if self._store is None or not cells.size:
-            return
-        stored = np.ascontiguousarray(narrow("CompressedArray", "value", values, self._stored))
-        self._store.write(cells.reshape(-1), as_rows(stored, cells.size))
+        if self._store is not None and cells.size:
+            self._write_rows(cells.reshape(-1), self.stored_rows(values))
 
-    # Parts of cells, by way of all cells that are touched. Rare, so simple: numpy says which elements are meant.
+    def _write_rows(self, cells: Indices, rows: Bytes) -> None:
+        store = self.store
+        assert store is not None
+        if self._is_next:
+            store.write(cells, None, rows)
+        else:
+            store.write(cells, rows)
+
+    # Parts of cells, by way of all cells that are touched. Rare, so simple: numpy resolves the index.
 
     def _elements(self, key: Any) -> tuple[Indices, Indices]:
-        """For each element that an index picks: its cell, and its place there."""
+        """For each element that an index picks: its cell, and its place in the cell."""
         inside = (1,) * len(self._item)
         cells = np.broadcast_to(self._cells.reshape(*self._cells.shape, *inside), self.shape)
         places = np.broadcast_to(np.arange(math.prod(self._item)).reshape(self._item), self.shape)

@@ -1,15 +1,76 @@
-"""Which part of an index picks cells, and which reaches inside them."""
+"""Cell numbers, and which part of an index picks whole cells."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from sb3_extra_buffers.memory import Indices
 
 _ALL = slice(None)
+
+
+class CellNumbers:
+    """``numpy.arange(size).reshape(shape)``, without the memory for it.
+
+    Eight bytes per cell are much for cells that compress well. The indices that buffers use are computed: one step, or
+    an array of integers for each axis. Any other index goes to numpy, on a temporary array.
+
+    :param shape: how the numbers are arranged
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+        self.ndim = len(shape)
+        self.size = math.prod(shape)
+        self._row = self.size // shape[0]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> Any:
+        if type(key) is tuple and len(key) == 1:
+            (key,) = key
+        if isinstance(key, (int, np.integer)) and 0 <= key < self.shape[0] and not isinstance(key, bool):
+            return self.row(int(key)).reshape(self.shape[1:])
+        if type(key) is tuple and len(key) == self.ndim and all(map(_are_integers, key)):
+            places = [part.astype(np.int64, copy=False) for part in key]
+            if all(_are_within(place, length) for place, length in zip(places, self.shape)):
+                return self._at(*places)
+        return np.asarray(self)[key]
+
+    def row(self, number: int) -> Indices:
+        """The numbers of a step that is known to exist, in one dimension."""
+        first = number * self._row
+        return np.arange(first, first + self._row, dtype=np.int64)
+
+    def _at(self, numbers: Indices, *places: Indices) -> Indices:
+        for place, length in zip(places, self.shape[1:]):
+            numbers = numbers * length + place
+        return numbers
+
+    def reshape(self, *shape: Any) -> Indices:
+        """All numbers in another shape."""
+        return np.asarray(self).reshape(*shape)
+
+    def swapaxes(self, first: int, second: int) -> Indices:
+        """All numbers with two axes swapped."""
+        return np.asarray(self).swapaxes(first, second)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.arange(self.size, dtype=np.int64 if dtype is None else dtype).reshape(self.shape)
+
+
+def _are_integers(part: Any) -> bool:
+    return type(part) is np.ndarray and part.dtype.kind in "iu"
+
+
+def _are_within(place: Indices, length: int) -> bool:
+    # As unsigned numbers, negative ones are the largest: one comparison instead of two.
+    return not place.size or bool(place.view(np.uint64).max() < length)
 
 
 def picks_whole_cells(key: Any, leading: int, total: int) -> tuple[Any, ...] | None:
@@ -20,9 +81,9 @@ def picks_whole_cells(key: Any, leading: int, total: int) -> tuple[Any, ...] | N
     :param total: how many axes there are with those of the cells
     """
     if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
-        return (key,)  # at every step of the environments
+        return (key,)  # at every step
     if type(key) is tuple and len(key) == leading + 1 and type(key[-1]) is slice and key[-1] == _ALL:
-        arrays = key[:-1]  # of every batch
+        arrays = key[:-1]  # for every batch
         if all(type(part) is np.ndarray and part.dtype.kind in "iu" for part in arrays):
             return arrays
     parts = _expanded(key if isinstance(key, tuple) else (key,), total)
@@ -54,7 +115,7 @@ def _expanded(parts: tuple[Any, ...], total: int) -> tuple[Any, ...]:
                 raise IndexError("an index can only have a single ellipsis ('...')")
             missing = total - sum(map(_axes, parts))
             if missing <= 0:
-                break  # it stands for nothing, yet separates what is before it from what is behind it
+                break  # it stands for no axis, but separates the parts around it
             return (*parts[:position], *[_ALL] * missing, *parts[position + 1 :])
     return parts
 

@@ -1,47 +1,60 @@
-"""Rows of bytes by cell number: how observations are kept. No torch, no Stable-Baselines3."""
+"""How observations are stored: one contract for raw, cell and frame storage. No torch, no Stable-Baselines3."""
 
-from sb3_extra_buffers.stores.building import Claimed, Demand, Place, build_stores
+from sb3_extra_buffers.stores.auto import (
+    AUTO,
+    BALANCED,
+    MEMORY,
+    PREFERENCES,
+    SPEED,
+    Preference,
+    parse_request,
+    preference,
+)
 from sb3_extra_buffers.stores.cells import CellStore
-from sb3_extra_buffers.stores.faces import NextFace, ObservationFace
-from sb3_extra_buffers.stores.frame_store import FrameStore
-from sb3_extra_buffers.stores.framing import MIN_FRAMES_NBYTES, MIN_FRAMES_ROWS, FrameDemand
-from sb3_extra_buffers.stores.lazy import LazyStore
-from sb3_extra_buffers.stores.origins import LocatedStore, Origins
-from sb3_extra_buffers.stores.planes import Frames, Plane
-from sb3_extra_buffers.stores.preferences import PREFERENCES, SPEED, Preference, preference
-from sb3_extra_buffers.stores.protocol import Store
+from sb3_extra_buffers.stores.deferred import DeferredStore, resolve
+from sb3_extra_buffers.stores.factory import (
+    DEFAULT_HEAP,
+    MIN_FRAMES_NBYTES,
+    MIN_FRAMES_STEPS,
+    Claimed,
+    FrameRequest,
+    Place,
+    StoreRequest,
+    build_stores,
+)
+from sb3_extra_buffers.stores.frames import FrameStore
+from sb3_extra_buffers.stores.pairs import PairStore, RewrittenStore, SharedStore
+from sb3_extra_buffers.stores.protocol import EvictingStore, LocatedStore, ObservationStore, Origins, join_origins
 from sb3_extra_buffers.stores.raw import RawStore
-from sb3_extra_buffers.stores.request import AUTO, parse_request
-from sb3_extra_buffers.stores.rewritten import RewrittenStore
-from sb3_extra_buffers.stores.transitions import TransitionStore
-from sb3_extra_buffers.stores.undecided import UndecidedFrames
 
 __all__ = [
     "AUTO",
+    "BALANCED",
+    "DEFAULT_HEAP",
+    "MEMORY",
     "MIN_FRAMES_NBYTES",
-    "MIN_FRAMES_ROWS",
+    "MIN_FRAMES_STEPS",
     "PREFERENCES",
     "SPEED",
     "CellStore",
     "Claimed",
-    "Demand",
-    "FrameDemand",
+    "DeferredStore",
+    "EvictingStore",
+    "FrameRequest",
     "FrameStore",
-    "Frames",
-    "LazyStore",
     "LocatedStore",
-    "NextFace",
-    "ObservationFace",
+    "ObservationStore",
     "Origins",
+    "PairStore",
     "Place",
-    "Plane",
     "Preference",
     "RawStore",
     "RewrittenStore",
-    "Store",
-    "TransitionStore",
-    "UndecidedFrames",
+    "SharedStore",
+    "StoreRequest",
     "build_stores",
+    "join_origins",
     "parse_request",
     "preference",
+    "resolve",
 ]

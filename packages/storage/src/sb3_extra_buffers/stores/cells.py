@@ -73,7 +73,8 @@ class CellStore:
         return f"{self._codec.spec} ({self._reason})" if self._reason else str(self._codec.spec)
 
     def read(self, cells: Indices, out: Bytes | None, next_out: Bytes | None = None, /) -> None:
-        assert out is not None and next_out is None
+        assert out is not None
+        assert next_out is None
         pending = self._pending
         if pending is None or not pending.count:
             self._read(cells, out)
@@ -86,7 +87,8 @@ class CellStore:
         out[here] = pending.rows[slots[here]]
 
     def write(self, cells: Indices, obs: Bytes | None, next_obs: Bytes | None = None, /) -> None:
-        assert obs is not None and next_obs is None
+        assert obs is not None
+        assert next_obs is None
         pending = self._pending
         if pending is not None:
             if not pending.takes(cells):

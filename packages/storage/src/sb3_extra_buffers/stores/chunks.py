@@ -11,60 +11,68 @@ from numpy.typing import NDArray
 from sb3_extra_buffers.codecs import CellSpec, Codec, CodecSpec, bind, decode_batch
 from sb3_extra_buffers.errors import HeapStateError
 from sb3_extra_buffers.frames import Chunks, FrameKernels, Known, Places
-from sb3_extra_buffers.heaps import Heap, within_reach
+from sb3_extra_buffers.heaps import DirectHeap, Heap, MovingHeap, StrictHeap, within_reach
 from sb3_extra_buffers.heaps.state import State, used, within
 from sb3_extra_buffers.memory import Bytes, ByteSource, Indices, extended, untouched, used_part
-from sb3_extra_buffers.stores.bases import Bases
-from sb3_extra_buffers.stores.preferences import QUICK, first_installed
+from sb3_extra_buffers.stores.auto import SMALL_CHUNK, Role, choose_for_chunks
+from sb3_extra_buffers.stores.reference_frames import ReferenceFrames
 
 #: The smallest size that chunks are padded to before they are compressed.
 _MIN_PADDED = 256
 _MAX_EXPONENT = 31
+#: A codec that compresses only large chunks must save a fifth to be worth its time.
+_PAYS = 0.8
 
 
 class ChunkStore:
     """Chunks by slot: packed, and compressed if that was asked for or pays.
 
     A codec is bound to cells of one size, and chunks have all sizes. So they are padded with zeros to a power of two,
-    which costs a few bytes each; what comes out no smaller than the chunk itself is dropped for it.
+    which costs a few bytes each. A payload that is no smaller than its chunk is dropped for the chunk itself.
 
-    :param kernels: to choose bases with
-    :param codec: compresses every chunk; ``None`` only those that patches do not make small
-    :param fallback: compresses the others; ``None`` does not
-    :param heap: where payloads live; several stores may share it
-    :param first: the first cell of this store's section of the heap
-    :param slots: how many chunks there can be
-    :param streams: how many streams they come from
+    :param kernels: choose reference frames
+    :param codec: compresses every chunk: a codec, or a role for the automatic choice; ``None`` compresses only chunks
+        that patches do not make small
+    :param fallback: a role for these; ``None`` does not compress them
+    :param heap: holds the payloads; several stores may share it
+    :param first: first cell of this store's section of the heap
+    :param slots: number of chunks there can be
+    :param streams: number of streams they come from
     :param frame_nbytes: size of a frame
-    :param threads: how many threads decompress
+    :param threads: threads used to decompress
+    :param is_bounded: whether the heap has a limit, and may evict chunks
     """
-
-    #: A chunk that patches make this much smaller is left at that: it is read fastest.
-    SMALL = 8
-    #: Beyond that, a codec must save a fifth to be worth its time.
-    _PAYS = 0.8
 
     def __init__(
         self,
         kernels: FrameKernels,
-        codec: CodecSpec | None,
-        fallback: CodecSpec | None,
+        codec: CodecSpec | Role | None,
+        fallback: Role | None,
         heap: Heap,
         first: int,
         slots: int,
         streams: int,
         frame_nbytes: int,
         threads: int | None = None,
+        *,
+        is_bounded: bool = True,
     ) -> None:
-        self.bases = Bases(kernels, streams, slots, frame_nbytes)
-        self._codec = codec
-        self._fallback = fallback
+        self.is_bounded = is_bounded
+        self.reference_frames = ReferenceFrames(kernels, streams, slots, frame_nbytes)
+        #: How codecs are chosen, at the first chunk that needs one.
+        self._roles = codec if isinstance(codec, Role) else None, fallback
+        self._codec = codec if isinstance(codec, CodecSpec) else None
+        self._fallback: CodecSpec | None = None
         self._heap = heap
+        self._direct = heap if isinstance(heap, DirectHeap) else None
+        self._moving = heap if isinstance(heap, MovingHeap) else None
+        #: Whether a full heap refuses a chunk instead of evicting the oldest.
+        self.refuses = isinstance(heap, StrictHeap) and heap.refuses_when_full
         self._first = first
         self._threads = threads
-        #: The power of two that a chunk is padded to; 0 for one that is not compressed.
+        #: For each slot, the power of two that its chunk is padded to; 0 for a chunk that is not compressed.
         self._padded = untouched(slots)
-        #: Behind the last slot that was ever used.
+        #: One past the last slot that was ever used.
         self._end = 0
         self._codecs: dict[int, Codec] = {}
         self._state: tuple[int, int] | None = None
@@ -72,33 +80,35 @@ class ChunkStore:
 
     @property
     def slots(self) -> int:
-        """How many chunks there can be."""
+        """Number of chunks there can be."""
         return len(self._padded)
 
     @property
     def evicted(self) -> int:
-        """How many payloads the heap has dropped to make room."""
+        """Number of payloads that the heap has evicted."""
         return self._heap.evicted.cells
 
     @property
-    def refuses(self) -> bool:
-        """Whether a full heap refuses what comes, where others would drop what is oldest."""
-        return bool(getattr(self._heap, "refuses_when_full", False))
-
-    @property
     def overhead(self) -> int:
-        """Bytes of memory for keeping track."""
-        return self.bases.nbytes
+        """Bytes of memory besides payloads."""
+        return self.reference_frames.nbytes
+
+    def describe(self) -> str:
+        """How chunks are compressed."""
+        every, fallback = self._roles
+        if self._codec is not None or every is not None:
+            return f"patches, {self._codec or 'compressed'}"
+        return "patches" if fallback is None else f"patches, {self._fallback or 'compressed'} if large"
 
     def put(self, slot: int, parts: Sequence[Bytes], raw_nbytes: int) -> None:
-        """Store a chunk. If the heap has no room for it, all chunks are what they were.
+        """Store a chunk. If the heap has no room for it, all chunks stay as they were.
 
-        :param slot: where
+        :param slot: its slot
         :param parts: its bytes, in pieces
-        :param raw_nbytes: what its frames take as they are
+        :param raw_nbytes: size of its frames, uncompressed
         """
         nbytes, exponent = sum(map(len, parts)), 0
-        if self._codec is not None or nbytes * self.SMALL > raw_nbytes:
+        if self._codec is not None or self._roles[0] is not None or nbytes * SMALL_CHUNK > raw_nbytes:
             parts, exponent = self._compressed(parts, nbytes)
             nbytes = sum(map(len, parts))
         self._put(self._first + slot, parts, nbytes)
@@ -107,9 +117,8 @@ class ChunkStore:
         self._addresses[slot] = 0
 
     def _put(self, cell: int, parts: Sequence[Bytes], nbytes: int) -> None:
-        put = getattr(self._heap, "put", None)
-        if put is not None:  # a short cut that a heap may have
-            put(cell, parts, nbytes)
+        if self._direct is not None:
+            self._direct.put(cell, parts, nbytes)
         else:
             np.concatenate(parts, out=self._heap.reserve(np.array([cell]), nbytes))
             self._heap.commit(np.array([nbytes]))
@@ -125,20 +134,23 @@ class ChunkStore:
         for indices, rows in self._decompressed(numbers, starts, lengths):
             for index, row in zip(indices.tolist(), rows):
                 packed[index] = row
-        return Chunks(packed, self.bases.of(slots))
+        return Chunks(packed, self.reference_frames.of(slots))
 
     def known(self) -> Known:
-        state = self._state_of_heap()
+        # Two numbers that change when a payload is moved or evicted; not every heap counts its moves.
+        moves = None if self._moving is None else self._moving.moves
+        state = None if moves is None else (moves, self.evicted if self.is_bounded else 0)
         if state != self._state or state is None:
             self._forget_addresses()
             self._state = state
-        return Known(self._addresses, self._lengths, *self.bases.table)
+        reference = self.reference_frames
+        return Known(self._addresses, self._lengths, reference.of_slot, reference.addresses)
 
     def place(self, slots: Indices, /) -> Places:
-        self.known()  # what is not true any more is forgotten
+        self.known()  # forgets addresses that have changed
         kept: list[object] = []
         if not self._addresses[slots].all():
-            # All at once, so that batches to come need not ask; unless the heap does not tell how long that is true.
+            # All at once, so that later batches need not ask; unless the heap does not count its moves.
             kept.append(self._find_plain(slots if self._state is None else np.arange(self._end)))
         addresses, lengths = self._addresses[slots], self._lengths[slots]
         missing = np.flatnonzero(addresses == 0)
@@ -148,35 +160,31 @@ class ChunkStore:
                 steps = np.arange(len(rows), dtype=np.uint64) * np.uint64(rows.shape[1])
                 addresses[missing[indices]], lengths[missing[indices]] = rows.ctypes.data + steps, rows.shape[1]
                 kept.append(rows)
-        base_of, bases = self.bases.table
-        return Places(addresses, lengths, bases[base_of[slots]], kept)
+        reference = self.reference_frames
+        return Places(addresses, lengths, reference.addresses[reference.of_slot[slots]], kept)
 
     def are_plain(self, slots: Indices) -> NDArray[np.bool_]:
-        """Which of these chunks went through no codec: their payloads are their bytes."""
+        """Which of these chunks are not compressed: their payloads are their bytes."""
         plain: NDArray[np.bool_] = self._padded[slots] == 0
         return plain
 
     def _find_plain(self, slots: Indices) -> ByteSource:
-        """Remember where those of these chunks are that went through no codec. What is returned holds their bytes."""
+        """Remember the addresses of those of these chunks that are not compressed; return what holds their bytes."""
         unknown = slots[(self._addresses[slots] == 0) & (self._padded[slots] == 0)]
         starts, lengths = self._heap.locate(unknown + self._first)
         held = starts >= 0
         source, places = within_reach(self._heap, starts[held], lengths[held])
-        self._addresses[unknown[held]] = source.addresses(places, lengths[held])
+        # Lengths first: an address says that both are known.
         self._lengths[unknown[held]] = lengths[held]
+        self._addresses[unknown[held]] = source.addresses(places, lengths[held])
         return source
-
-    def _state_of_heap(self) -> tuple[int, int] | None:
-        """Two numbers that change when a payload is moved or dropped; a heap of others may not tell."""
-        moves = getattr(self._heap, "moves", None)
-        return None if moves is None else (moves, self._heap.evicted.cells)
 
     def _forget_addresses(self) -> None:
         self._addresses = untouched(len(self._padded), np.uint64)
         self._lengths = untouched(len(self._padded), np.int64)
 
     def stored_nbytes(self, slots: Indices) -> int:
-        """How many bytes these chunks take."""
+        """Bytes of the payloads of these chunks."""
         return int(self._heap.locate(slots + self._first)[1].sum())
 
     def holds(self, slots: Indices) -> NDArray[np.bool_]:
@@ -187,11 +195,11 @@ class ChunkStore:
     def clear(self) -> None:
         """Forget all chunks."""
         self._heap.clear()
-        self.bases.clear()
+        self.reference_frames.clear()
         self._forget_addresses()
 
     def locate(self, slots: Indices) -> tuple[Indices, Indices]:
-        """Where in the heap the payloads of these chunks are, and how long."""
+        """Positions and lengths of the payloads of these chunks in the heap."""
         starts, lengths = self._heap.locate(slots + self._first)
         if len(starts) and starts.min() < 0:
             found = "a chunk of its frames was evicted to make room"
@@ -200,24 +208,28 @@ class ChunkStore:
 
     def _compressed(self, parts: Sequence[Bytes], nbytes: int) -> tuple[Sequence[Bytes], int]:
         """The payload of a chunk, and the power of two that it was padded to; 0 if it is the chunk itself."""
-        spec, limit = self._codec, nbytes
-        if spec is None:
-            spec, limit = self._fallback, int(nbytes * self._PAYS)
-        if spec is None:
+        every, fallback = self._roles
+        is_every = self._codec is not None or every is not None
+        if not is_every and fallback is None:
             return parts, 0
         exponent = max(nbytes, _MIN_PADDED).bit_length()
         padded = np.zeros(1 << exponent, np.uint8)
         np.concatenate(parts, out=padded[:nbytes])
-        payload = self._bound(exponent, spec).encode(padded)
+        if self._codec is None and every is not None:
+            self._codec = choose_for_chunks(every, padded).codec.spec
+        if self._codec is None and fallback is not None and self._fallback is None:
+            self._fallback = choose_for_chunks(fallback, padded).codec.spec
+        payload = self._bound(exponent, self._codec or self._fallback).encode(padded)
+        limit = nbytes if is_every else int(nbytes * _PAYS)
         return ([np.frombuffer(payload, np.uint8)], exponent) if len(payload) < limit else (parts, 0)
 
     def _decompressed(self, slots: Indices, starts: Indices, lengths: Indices) -> list[tuple[Indices, Bytes]]:
-        """For each size that compressed chunks were padded to: which of the slots, and a row for each."""
+        """For each padded size of compressed chunks: which of the slots, and a row for each."""
         compressed = np.flatnonzero(self._padded[slots])
         if not len(compressed):
             return []
         found, exponents, lengths = [], self._padded[slots[compressed]], lengths[compressed]
-        source, places = within_reach(self._heap, starts[compressed], lengths)  # all sizes in one go
+        source, places = within_reach(self._heap, starts[compressed], lengths)  # all sizes at once
         for exponent in sorted(set(exponents.tolist())):
             part = np.flatnonzero(exponents == exponent)
             rows = np.empty((len(part), 1 << exponent), np.uint8)
@@ -236,7 +248,7 @@ class ChunkStore:
         """What another one on an equal heap needs in order to become this one."""
         specs = {name: None if spec is None else spec.to_json() for name, spec in self._specs().items()}
         facts = {**specs, "first": self._first, "end": self._end, "exponents": sorted(self._codecs)}
-        return State(facts, {"padded": used(self._padded)}).put("bases", self.bases.state())
+        return State(facts, {"padded": used(self._padded)}).put("bases", self.reference_frames.state())
 
     def restore(self, state: State) -> None:
         """Become what another one was. Its heap has been restored."""
@@ -247,11 +259,11 @@ class ChunkStore:
         found = {name: state.fact(name, (dict, type(None))) for name in self._specs()}
         exponents = state.numbers("exponents")
         if exponents or found["codec"] is not None:
-            # What chunks went through is needed to read them; where none was compressed, any will do.
+            # Compressed chunks need their codec; where there are none, any codec will do.
             self._codec, self._fallback = (None if one is None else CodecSpec.from_json(one) for one in found.values())
             for exponent in exponents:
                 self._bound(exponent, self._codec or self._fallback)
-        self.bases.restore(state.part("bases"))
+        self.reference_frames.restore(state.part("bases"))
         self._forget_addresses()
 
     def _specs(self) -> dict[str, CodecSpec | None]:
@@ -267,6 +279,6 @@ class ChunkStore:
         self._padded = extended(self._padded, slots)
         self._forget_addresses()
         if self._codec is not None:
-            bind(self._codec, CellSpec(np.uint8, _MIN_PADDED))  # one that is not installed is an error now, not later
-        elif self._fallback is not None and not self._codecs:
-            self._fallback = first_installed(QUICK)  # nothing was compressed: any will do
+            bind(self._codec, CellSpec(np.uint8, _MIN_PADDED))  # a codec that is not installed is an error now
+        elif not self._codecs:
+            self._fallback = None  # nothing was compressed: it is chosen again

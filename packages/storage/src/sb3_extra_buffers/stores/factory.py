@@ -1,69 +1,90 @@
-"""From what is asked for to stores: all stores of one buffer, on one heap."""
+"""From requests to stores: all observation stores of one buffer, on one heap."""
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sb3_extra_buffers import heaps
-from sb3_extra_buffers.codecs import CellSpec, Codec, CodecLike, CodecSpec, bind
+import numpy as np
+
+from sb3_extra_buffers import frames, heaps
+from sb3_extra_buffers.codecs import CellSpec, CodecSpec, bind, registry
+from sb3_extra_buffers.codecs.none import uncompressed
 from sb3_extra_buffers.errors import ParameterError
-from sb3_extra_buffers.heaps import Heap
-from sb3_extra_buffers.heaps.state import State
+from sb3_extra_buffers.frames import FrameGeometry, FrameKernels, Streams, stacks, whole
+from sb3_extra_buffers.frames.packing import patch, worst_nbytes
+from sb3_extra_buffers.heaps import Heap, HeapPlugin
+from sb3_extra_buffers.heaps.memory import MemoryHeap
+from sb3_extra_buffers.heaps.state import State, StateError
 from sb3_extra_buffers.memory import Bytes
-from sb3_extra_buffers.stores.batched import BatchedStore
-from sb3_extra_buffers.stores.cell_planes import CellPlanes
-from sb3_extra_buffers.stores.cells import CellStore
-from sb3_extra_buffers.stores.choice import (
+from sb3_extra_buffers.stores.auto import (
+    MIN_NBYTES,
+    PREFERENCES,
+    ROWS_TO_TRY,
+    SPEED,
+    Bind,
     Choice,
+    Preference,
+    Role,
+    StackDetector,
+    cells_are_better,
     choose_by_content,
     choose_by_space,
-    judge_content,
-    largest_instead,
     log_choice,
 )
-from sb3_extra_buffers.stores.framing import FrameDemand
-from sb3_extra_buffers.stores.lazy import LazyStore
-from sb3_extra_buffers.stores.planes import Plane
-from sb3_extra_buffers.stores.protocol import Store
+from sb3_extra_buffers.stores.cells import CellStore
+from sb3_extra_buffers.stores.chunks import ChunkStore
+from sb3_extra_buffers.stores.deferred import DeferredStore, Write, held_from, held_state
+from sb3_extra_buffers.stores.frames import FrameStore, slots_for
+from sb3_extra_buffers.stores.pairs import PairStore, RewrittenStore, SharedStore
+from sb3_extra_buffers.stores.protocol import ObservationStore
 from sb3_extra_buffers.stores.raw import RawStore
 
-_MEMORY = "memory"
-#: How much may wait to be compressed in a batch: about what a core's own cache holds.
+logger = logging.getLogger("sb3_extra_buffers")
+
+DEFAULT_HEAP = MemoryHeap.label
+#: Observations stored as frames have at least this many bytes: smaller frames are not worth a chunk.
+MIN_FRAMES_NBYTES = 1024
+#: In fewer steps, observations take no more than the frames that every stream keeps uncompressed.
+MIN_FRAMES_STEPS = 4
+#: Limit for the chunks that are being filled, if every frame were noise.
+_MAX_FILLING_NBYTES = 1 << 27
+_MIN_CHUNK = 4
+#: Limits for writes that are held back uncompressed.
+_MAX_HELD_NBYTES, _MAX_HELD_WRITES = 1 << 23, 256
+#: Cells that are compressed together: about as much as a core's own cache holds.
 BATCH_NBYTES = 1 << 20
 MAX_BATCH = 64
-#: Smaller cells are compressed as they come; there is little to gain.
+#: Smaller cells are compressed at once; there is little to gain.
 MIN_BATCHED_NBYTES = 4096
 
 
 class Claimed(int):
-    """A capacity that nobody here asked for, but a file that was loaded. Disk space is claimed when a heap is made, so
-    it gets no more than its stores can need.
-    """
+    """Capacity claimed by a checkpoint, capped at the worst case."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where stores keep their payloads, and how many threads read them.
+    """Where payloads are stored, and how they are read.
 
-    :param heap: the name of a heap
-    :param parameters: what the heap takes, such as ``capacity`` in bytes, shared by all stores
-    :param threads: how many threads decode a batch; ``None`` uses as many as pay
-    :param bind: makes a codec that was asked for ready for cells
+    :param heap: name of a heap
+    :param parameters: parameters of the heap, such as ``capacity`` in bytes, shared by all stores
+    :param threads: threads used to decode a batch; ``None`` chooses automatically
+    :param bind: makes a requested codec ready for cells
     """
 
-    heap: str = _MEMORY
+    heap: str = DEFAULT_HEAP
     parameters: Mapping[str, Any] = field(default_factory=dict)
     threads: int | None = None
-    bind: Callable[[CodecLike, CellSpec], Codec] = bind
+    bind: Bind = bind
 
     @property
-    def grows(self) -> bool:
-        """Whether the heap has no limit."""
-        plugin = heaps.registry.load(self.heap)
-        return "capacity" not in {*plugin.required, *plugin.parameters}
+    def plugin(self) -> HeapPlugin:
+        """What the heap declares."""
+        return heaps.registry.load(self.heap)
 
     def __post_init__(self) -> None:
         threads = self.threads
@@ -72,218 +93,416 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Demand:
-    """Stores of equal cells with equal content, to be stored with the same codec.
+class StoreRequest:
+    """Observations of one key of the space, to be stored one by one.
 
-    :param label: what the cells are, for messages
-    :param cell: what one cell holds
-    :param counts: the number of cells of each store; the first is written to at every step
-    :param codec: what was asked for; ``None`` leaves the choice to us
-    :param writes: how often each cell may be written before all have been written again
-    :param row: how many cells are written at once
+    :param label: what they are, for messages
+    :param shape: shape of one observation
+    :param dtype: dtype of its elements, as they are stored
+    :param cells: number of cells
+    :param streams: number of environments: cells that are written at once
+    :param codec: the requested codec; ``None`` asks for the automatic choice
+    :param has_next: whether a cell has a next observation
+    :param is_rewritten: whether each cell is written twice: ``optimize_memory_usage`` of Stable-Baselines3
     """
 
     label: str
-    cell: CellSpec
-    counts: tuple[int, ...]
-    codec: CodecSpec | None
-    writes: int = 1
-    row: int = 1
-
-
-def build_stores(demands: Sequence[Demand | FrameDemand], place: Place) -> tuple[list[list[Store]], Heap | None]:
-    """Make the stores of each demand, and the heap that they share. Without payloads there is no heap.
-
-    Codecs that were asked for are bound here, so that a wrong level or a codec that is not installed is an error
-    before anything is stored.
-    """
-    builders = [
-        _FrameBuilder(demand, place) if isinstance(demand, FrameDemand) else _Builder(demand, place)
-        for demand in demands
-    ]
-    cells = sum(builder.cells for builder in builders)
-    parameters = _heap_parameters(place, builders)
-    heap = heaps.create(place.heap, cells, **parameters) if cells else None
-    first, built = 0, []
-    for builder in builders:
-        built.append(builder.build_all(heap, first))
-        first += builder.cells
-    return built, heap
-
-
-def _heap_parameters(place: Place, builders: Sequence[_Builder | _FrameBuilder]) -> dict[str, Any]:
-    parameters = dict(place.parameters)
-    if place.heap == "mmap":
-        if parameters.get("reopen"):
-            # Payloads without actions, rewards and the choice of a codec are no transitions.
-            allowed = "a buffer is not made from a heap alone"
-            hint = (
-                "Load the last checkpoint of the buffer, without reopen and with another path, or none. Payloads in "
-                "the file that were added since cannot be found again: remove it."
-            )
-            raise ParameterError("buffer", "heap_kwargs", parameters, allowed, hint)
-        # Room for the worst case of a buffer that is written in order: it evicts only if the user sets a limit.
-        worst = sum(builder.worst_nbytes for builder in builders)
-        parameters.setdefault("capacity", worst)
-        if isinstance(parameters["capacity"], Claimed):
-            parameters["capacity"] = min(int(parameters["capacity"]), worst)
-    return heaps.registry.load(place.heap).complete(place.heap, parameters)  # refuses what no heap takes
-
-
-class _FrameBuilder:
-    """Makes the planes of one demand for frames."""
-
-    def __init__(self, demand: FrameDemand, place: Place) -> None:
-        self._demand = demand = demand.complete()
-        self._place = place
-        self._cells: _Builder | None = None
-        # Only where nothing is dropped: what is lost of frames and what is lost of cells are two different things.
-        if demand.may_be_cells and place.heap == _MEMORY:
-            cell = CellSpec(demand.dtype, math.prod(demand.shape))
-            counts = (demand.cells,) * demand.planes
-            self._cells = _Builder(Demand(demand.label, cell, counts, None, row=demand.streams), place)
-        self.cells = max(demand.slots, self._cells.cells if self._cells is not None else 0)
-        self.worst_nbytes = demand.worst_nbytes
-
-    def build_all(self, heap: Heap | None, first: int) -> list[Store]:
-        assert heap is not None
-        instead = None if self._cells is None else _Instead(self._cells, heap, first, self._demand.streams)
-        frames = self._demand.build(heap, first, self._place.threads, instead)
-        return [Plane(frames, number) for number in range(self._demand.planes)]
-
-
-class _Builder:
-    """Makes the stores of one demand."""
-
-    def __init__(self, demand: Demand, place: Place) -> None:
-        self.demand = demand
-        self._place = place
-        if demand.codec is None:
-            self._choice = choose_by_space(demand.cell)
-        else:
-            self._choice = Choice(place.bind(demand.codec, demand.cell), "")
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    cells: int
+    streams: int = 1
+    codec: CodecSpec | None = None
+    has_next: bool = False
+    is_rewritten: bool = False
 
     @property
-    def raw(self) -> bool:
-        """Whether it is known that the cells need no heap."""
-        return self._choice is not None and self._is_raw(self._choice)
+    def cell(self) -> CellSpec:
+        """One observation."""
+        return CellSpec(self.dtype, math.prod(self.shape))
+
+    @property
+    def row_nbytes(self) -> int:
+        """Size of one observation."""
+        return int(np.prod(self.shape)) * self.dtype.itemsize
+
+    @property
+    def planes(self) -> int:
+        """1, or 2 with next observations."""
+        return 1 + self.has_next
+
+
+@dataclass(frozen=True)
+class FrameRequest(StoreRequest):
+    """Observations of one key of the space, to be stored as frames.
+
+    :param preference: speed or memory
+    :param may_be_cells: whether observations that are not stacked may become cells, if that is smaller
+    """
+
+    preference: Preference = PREFERENCES[SPEED]
+    may_be_cells: bool = False
+
+    @property
+    def geometries(self) -> list[FrameGeometry]:
+        """How frames may lie in an observation."""
+        return [*stacks(self.shape, self.dtype.itemsize), whole(self.row_nbytes)]
+
+    @property
+    def slots(self) -> int:
+        """Cells of a heap that this takes, whatever the frames turn out to be."""
+        observations = self.planes * self.cells
+        return max(slots_for(one, self.chunk(one), self.streams, observations) for one in self.geometries)
 
     @property
     def worst_nbytes(self) -> int:
-        """How many bytes a ring needs so that it never evicts a cell of this demand."""
-        codec = None if self._choice is None else self._choice.codec
-        # Any codec stores a cell that does not compress raw, with a checksum if it has one.
-        cell = self.demand.cell.nbytes + 4 if codec is None else codec.max_encoded_nbytes
-        # A row that does not fit before the end of the ring starts over and leaves a gap.
-        return cell * (sum(self.demand.counts) * self.demand.writes + 2 * self.demand.row)
+        """Bytes that a ring needs so that it never evicts a chunk."""
+        observations = self.planes * self.cells + 2 * self.streams
+        return max(
+            (-(-observations * one.depth // self.chunk(one)) + 4 * self.streams)
+            * worst_nbytes(self.chunk(one), one.frame_nbytes)
+            for one in self.geometries
+        )
+
+    def chunk(self, geometry: FrameGeometry) -> int:
+        """Frames of a chunk."""
+        affordable = _MAX_FILLING_NBYTES // (self.streams * geometry.frame_nbytes)
+        return max(2 * geometry.depth, _MIN_CHUNK, min(self.preference.chunk, affordable))
 
     @property
-    def cells(self) -> int:
-        """How many cells of the heap the stores take."""
-        return 0 if self.raw else sum(self.demand.counts)
+    def coding(self) -> tuple[CodecSpec | Role | None, Role | None]:
+        """What compresses every chunk, and what compresses large chunks only."""
+        if self.codec is None:
+            return self.preference.every, self.preference.fallback
+        return None if registry.load(self.codec.name).identity else self.codec, None
 
-    def build_all(self, heap: Heap | None, first: int) -> list[Store]:
-        stores = []
-        for number, count in enumerate(self.demand.counts):
-            stores.append(self.build(heap, first, count, every_step=not number))
-            first += count
-        return stores
 
-    def build(self, heap: Heap | None, first: int, count: int, *, every_step: bool) -> Store:
-        if self._choice is not None:
-            return self._store(self._choice, heap, first, count, every_step)
-        return LazyStore(count, self.demand.cell.nbytes, _Later(self, heap, first, count, every_step))
+def build_stores(
+    requests: Sequence[StoreRequest], place: Place, heap: Heap | None = None
+) -> tuple[list[ObservationStore], Heap | None]:
+    """Make a store for each request, and the heap that they share. Without payloads there is no heap.
 
-    def build_for(self, rows: Bytes, heap: Heap | None, first: int, count: int, every_step: bool) -> Store:
-        """Make a store for what is about to be stored. The first of the demand's stores chooses for all of them."""
-        if self._choice is None:
-            self._choice = choose_by_content(self.demand.label, self.demand.cell, rows)
-        return self._store(self._choice, heap, first, count, every_step)
+    Requested codecs are bound here, so that a wrong level or a codec that is not installed is an error before anything
+    is stored.
 
-    def choose(self, choice: Choice) -> None:
-        """Choose for all of the demand's stores."""
+    :param requests: what to store
+    :param place: where to store it
+    :param heap: a heap that was made for equal requests; left out, one is made
+    """
+    builders = [
+        _FrameBuilder(request, place) if isinstance(request, FrameRequest) else _CellBuilder(request, place)
+        for request in requests
+    ]
+    cells = sum(builder.heap_cells for builder in builders)
+    parameters = _heap_parameters(place, sum(builder.worst_nbytes for builder in builders))
+    if heap is None and cells:
+        heap = heaps.create(place.heap, cells, **parameters)
+    first, built = 0, []
+    for builder in builders:
+        built.append(builder.build(heap, first))
+        first += builder.heap_cells
+    return built, heap
+
+
+def _heap_parameters(place: Place, worst_nbytes: int) -> dict[str, Any]:
+    parameters, plugin = dict(place.parameters), place.plugin
+    if plugin.fits_worst_case:
+        # Room for the worst case of a buffer that is written in order: it evicts only if the user sets a limit.
+        parameters.setdefault("capacity", worst_nbytes)
+        if isinstance(parameters["capacity"], Claimed):
+            parameters["capacity"] = min(int(parameters["capacity"]), worst_nbytes)
+    return plugin.complete(place.heap, parameters)  # refuses unknown parameters also if there is no heap
+
+
+class _CellBuilder:
+    """Makes the store of one request, cell by cell. It is also the choosers' memory of what was chosen."""
+
+    def __init__(self, request: StoreRequest, place: Place) -> None:
+        self.request = request
+        self._place = place
+        self._plugin = place.plugin
+        self._choice = (
+            choose_by_space(request.cell)
+            if request.codec is None
+            else Choice(place.bind(request.codec, request.cell), "")
+        )
+
+    @property
+    def worst_nbytes(self) -> int:
+        """Bytes that a ring needs so that it never evicts a cell."""
+        request, codec = self.request, None if self._choice is None else self._choice.codec
+        # Any codec stores a cell that does not compress raw, with a checksum if it has one.
+        cell = request.cell.nbytes + 4 if codec is None else codec.max_encoded_nbytes
+        writes = request.planes * request.cells * (1 + request.is_rewritten)
+        # A step that does not fit before the end of the ring starts over and leaves a gap.
+        return cell * (writes + 2 * request.streams)
+
+    @property
+    def heap_cells(self) -> int:
+        """Cells of the heap that the store takes."""
+        is_raw = self._choice is not None and self._is_raw(self._choice)
+        return 0 if is_raw else self.request.planes * self.request.cells
+
+    def build(self, heap: Heap | None, first: int) -> ObservationStore:
+        """Make the store, in a section of the heap that begins with the cell ``first``."""
+        request = self.request
+        observations = self._single(heap, first, every_step=True)
+        if request.is_rewritten:
+            return RewrittenStore(observations)
+        if not request.has_next:
+            return observations
+        others = self._single(heap, first + request.cells, every_step=False)
+        # Comparing small rows costs more than it saves; but where a step may be refused, it is one write, not two.
+        is_strict = isinstance(heap, heaps.StrictHeap) and heap.refuses_when_full
+        if request.row_nbytes < MIN_NBYTES and not is_strict:
+            return PairStore(observations, others)
+        return SharedStore(observations, others, request.streams, is_bounded=not self._plugin.grows)
+
+    def build_chosen(self, choice: Choice, heap: Heap, first: int) -> ObservationStore:
+        """Make the store of images that turned out not to be stacked."""
         self._choice = choice
+        return self.build(heap, first)
+
+    def choose(self, rows: Bytes, heap: Heap | None, first: int, every_step: bool) -> ObservationStore:
+        """Make a store for these rows. The first of the request's stores chooses for all of them."""
+        if self._choice is None:
+            self._choice = choose_by_content(self.request.label, self.request.cell, rows)
+        return self._store(self._choice, heap, first, every_step)
 
     def choice(self) -> dict[str, Any]:
-        """What was chosen for all of the demand's stores."""
+        """What was chosen, as JSON."""
         assert self._choice is not None
         codec = self._choice.codec
         return {"codec": None if codec is None else codec.spec.to_json(), "reason": self._choice.reason}
 
-    def choose_again(self, choice: State) -> Choice:
-        """Choose what was chosen before, also if something else is installed by now."""
+    def repeat(self, choice: State) -> Choice:
+        """Choose what was chosen before, also if other codecs are installed by now."""
         codec = choice.fact("codec", (dict, type(None)))
-        bound = None if codec is None else self._place.bind(CodecSpec.from_json(codec), self.demand.cell)
+        bound = None if codec is None else self._place.bind(CodecSpec.from_json(codec), self.request.cell)
         self._choice = Choice(bound, choice.fact("reason", str))
         return self._choice
 
+    def _single(self, heap: Heap | None, first: int, *, every_step: bool) -> ObservationStore:
+        """A store of observations alone."""
+        if self._choice is not None:
+            return self._store(self._choice, heap, first, every_step)
+        chooser = _CodecChooser(self, heap, first, every_step)
+        return DeferredStore(self.request.cells, self.request.cell.nbytes, chooser)
+
     def _is_raw(self, choice: Choice) -> bool:
-        # A heap with a budget or a file holds raw cells too: that is what the user chose it for.
-        no_codec = choice.codec is None or choice.codec.spec.name == "none"
-        return no_codec and self._place.heap == _MEMORY
+        # A heap with a limit or a file holds uncompressed cells, too: the user chose it for them.
+        is_uncompressed = choice.codec is None or registry.load(choice.codec.spec.name).identity
+        return is_uncompressed and self._plugin.in_memory
 
-    def _store(self, choice: Choice, heap: Heap | None, first: int, count: int, every_step: bool) -> Store:
+    def _store(self, choice: Choice, heap: Heap | None, first: int, every_step: bool) -> ObservationStore:
+        request = self.request
         if self._is_raw(choice):
-            return RawStore(count, self.demand.cell.nbytes, reason=choice.reason)
+            return RawStore(request.cells, request.cell.nbytes, reason=choice.reason)
         assert heap is not None
-        codec = choice.codec or bind("none", self.demand.cell)
-        store = CellStore(codec, heap, first, count, reason=choice.reason, threads=self._place.threads)
-        return BatchedStore(store, batch) if every_step and (batch := self._batch(count)) else store
+        codec = choice.codec or uncompressed(request.cell)
+        batch = self._batch() if every_step else 0
+        threads = self._place.threads
+        return CellStore(codec, heap, first, request.cells, reason=choice.reason, threads=threads, batch=batch)
 
-    def _batch(self, count: int) -> int:
-        """How many cells to compress together; 0 if that does not pay."""
-        nbytes = self.demand.cell.nbytes
-        batch = min(BATCH_NBYTES // nbytes, MAX_BATCH, count // 2)
-        pays = nbytes >= MIN_BATCHED_NBYTES and batch >= 2 * self.demand.row
+    def _batch(self) -> int:
+        """Cells to compress together; 0 if that does not pay."""
+        request, nbytes = self.request, self.request.cell.nbytes
+        batch = min(BATCH_NBYTES // nbytes, MAX_BATCH, request.cells // 2)
+        pays = nbytes >= MIN_BATCHED_NBYTES and batch >= 2 * request.streams
         # With a limited capacity, a batch would be one row: too large for a small heap, and evicted as a whole.
-        return batch if pays and self._place.grows else 0
+        return batch if pays and self._plugin.grows else 0
 
 
 @dataclass
-class _Later:
-    """What a lazy store calls when it sees its first rows."""
+class _CodecChooser:
+    """Chooses a codec by the first rows."""
 
-    builder: _Builder
+    builder: _CellBuilder
     heap: Heap | None
     first: int
-    count: int
     every_step: bool
 
-    def __call__(self, rows: Bytes, /) -> Store:
-        return self.builder.build_for(rows, self.heap, self.first, self.count, self.every_step)
+    def choose(self, held: list[Write], write: Write, /) -> ObservationStore:  # noqa: ARG002
+        return self.builder.choose(write.rows, self.heap, self.first, self.every_step)
 
-    def choice(self) -> dict[str, Any]:
-        return self.builder.choice()
+    def forget(self) -> None:
+        pass
 
-    def repeat(self, choice: State, /) -> Store:
-        chosen = self.builder.choose_again(choice)
-        return self.builder._store(chosen, self.heap, self.first, self.count, self.every_step)
+    def describe(self) -> str:
+        return "auto (not yet chosen: nothing is stored)"
+
+    def state(self, chosen: ObservationStore | None, held: list[Write], /) -> State:  # noqa: ARG002
+        if chosen is None:
+            return State({"is_chosen": False})
+        return State({"is_chosen": True, "choice": self.builder.choice()}).put("store", chosen.state())
+
+    def restore(self, state: State, /) -> tuple[ObservationStore | None, list[Write]]:
+        if not state.fact("is_chosen", bool):
+            return None, []
+        choice = self.builder.repeat(state.part("choice"))
+        store = self.builder._store(choice, self.heap, self.first, self.every_step)
+        store.restore(state.part("store"))
+        return store, []
 
 
-@dataclass
-class _Instead:
-    """Makes cells of what turns out to be no stack of frames."""
+class _FrameBuilder:
+    """Makes the store of one request for frames."""
 
-    builder: _Builder
-    heap: Heap
-    first: int
-    streams: int
+    def __init__(self, request: FrameRequest, place: Place) -> None:
+        if any(request.slots * (request.chunk(one) + 2 * one.depth) >= 2**31 for one in request.geometries):
+            hint = "Use layout='cells', or several buffers."
+            raise ParameterError(request.label, "buffer_size", request.cells, "frames are counted in 31 bits", hint)
+        if request.codec is not None:
+            # Complete parameters. A codec that is not installed is refused before anything is stored.
+            request = replace(request, codec=bind(request.codec, CellSpec(np.uint8, 256)).spec)
+        self._request = request
+        self._place = place
+        self._is_bounded = not place.plugin.grows
+        self.cells: _CellBuilder | None = None
+        # Only where nothing is evicted: frames and cells are evicted in different ways.
+        if request.may_be_cells and place.plugin.grows and place.plugin.in_memory:
+            self.cells = _CellBuilder(replace(request, codec=None), place)
+        self.heap_cells = max(request.slots, 0 if self.cells is None else self.cells.heap_cells)
+        self.worst_nbytes = request.worst_nbytes
 
-    def choose(self, rows: Bytes, patches: Bytes, /) -> CellPlanes | None:
-        demand = self.builder.demand
-        choice = judge_content(demand.cell, rows)
-        if rows.nbytes / choice.ratio > largest_instead(rows, patches):
+    def build(self, heap: Heap | None, first: int) -> ObservationStore:
+        assert heap is not None
+        request = self._request
+        # Kernels are loaded, and compiled where need be, with the buffer, not with the first step of a training run.
+        chooser = _FrameChooser(self, heap, first, frames.create(), request)
+        if not chooser.detector.stacks and self.cells is None:
+            return chooser.construct(whole(request.row_nbytes))
+        return DeferredStore(request.cells, request.row_nbytes, chooser)
+
+    def construct(self, geometry: FrameGeometry, heap: Heap, first: int, kernels: FrameKernels) -> FrameStore:
+        """Make the store for frames that lie like this."""
+        request = self._request
+        chunk, slots, streams = request.chunk(geometry), request.slots, request.streams
+        chunks = ChunkStore(
+            kernels,
+            *request.coding,
+            heap,
+            first,
+            slots,
+            streams,
+            geometry.frame_nbytes,
+            self._place.threads,
+            is_bounded=self._is_bounded,
+        )
+        store = FrameStore(
+            Streams(geometry, chunk, streams, request.cells, slots, request.planes), chunks, kernels, request.cells
+        )
+        logger.info("%s: %s", request.label, store.describe())
+        return store
+
+
+class _FrameChooser:
+    """Waits until the data say how frames are stacked. Observations that are not stacked may become cells: where much
+    changes from one image to the next, as in a first-person view, that is smaller, and faster to read.
+    """
+
+    def __init__(
+        self, builder: _FrameBuilder, heap: Heap, first: int, kernels: FrameKernels, request: FrameRequest
+    ) -> None:
+        self._builder = builder
+        self._heap = heap
+        self._first = first
+        self._kernels = kernels
+        self._request = request
+        possible = tuple(stacks(request.shape, request.dtype.itemsize))
+        self.detector = StackDetector(possible, request.row_nbytes, request.streams)
+
+    def construct(self, geometry: FrameGeometry) -> FrameStore:
+        return self._builder.construct(geometry, self._heap, self._first, self._kernels)
+
+    def choose(self, held: list[Write], write: Write, /) -> ObservationStore | None:
+        geometry = self.detector.see(write.cells, write.rows)
+        if geometry is None:
+            # Two steps at least are held, however many environments there are.
+            room = max(_MAX_HELD_NBYTES, 4 * write.rows.nbytes)
+            nbytes = sum(other.rows.nbytes for other in held) + write.rows.nbytes
+            if len(held) < _MAX_HELD_WRITES and nbytes <= room and not self.detector.gives_up(len(write.rows)):
+                return None
+            geometry = self.detector.best_guess()
+        return self._as_cells(held, geometry) or self.construct(geometry)
+
+    def _as_cells(self, held: list[Write], geometry: FrameGeometry) -> ObservationStore | None:
+        cells, pairs = self._builder.cells, self._changes(held)
+        if cells is None or geometry.depth > 1 or not pairs:
             return None
-        log_choice(demand.label, choice)
-        self.builder.choose(choice)
-        return self._made()
+        patches = np.concatenate([part for before, after in pairs for part in patch(before, after)])
+        choice = cells_are_better(cells.request.cell, np.stack([after for _, after in pairs]), patches)
+        if choice is None:
+            return None
+        log_choice(self._request.label, choice)
+        return cells.build_chosen(choice, self._heap, self._first)
 
-    def choice(self) -> dict[str, Any]:
-        return self.builder.choice()
+    def _changes(self, held: list[Write]) -> list[tuple[Bytes, Bytes]]:
+        """Observations that differ from their predecessors, each with its predecessor."""
+        last: dict[int, Bytes] = {}
+        found = []
+        for is_next, cells, rows in held:
+            if is_next:
+                continue
+            for stream, row in zip((cells % self._request.streams).tolist(), rows):
+                if stream in last and not np.array_equal(last[stream], row):
+                    found.append((last[stream], row))
+                last[stream] = row
+        return found[:: -(-len(found) // ROWS_TO_TRY)] if found else []
 
-    def repeat(self, choice: State, /) -> CellPlanes:
-        self.builder.choose_again(choice)
-        return self._made()
+    def forget(self) -> None:
+        # What was learnt about stacks stays: one rollout can be too short to learn it.
+        self.detector.last = {}
 
-    def _made(self) -> CellPlanes:
-        return CellPlanes(self.builder.build_all(self.heap, self.first), self.streams)
+    def describe(self) -> str:
+        every, fallback = self._request.coding
+        patches = "patches"
+        if every is not None:
+            patches = f"patches, {every if isinstance(every, CodecSpec) else 'compressed'}"
+        elif fallback is not None:
+            patches = "patches, compressed if large"
+        return f"frames (not yet known how they are stacked; {patches})"
+
+    def state(self, chosen: ObservationStore | None, held: list[Write], /) -> State:
+        if isinstance(chosen, FrameStore):
+            return State({"geometry": _numbers(chosen.streams.geometry)}).put("store", chosen.state())
+        if chosen is not None:
+            assert self._builder.cells is not None
+            return State({"geometry": None, "cells": self._builder.cells.choice()}).put("store", chosen.state())
+        found, detector = held_state(held, self._request.row_nbytes), self.detector
+        refuted = [_numbers(geometry) for geometry in detector.refuted]
+        found.facts |= {"geometry": None, "streams": list(detector.last), "misfits": detector.misfits}
+        found.facts["refuted"] = refuted
+        no_rows = np.empty((0, self._request.row_nbytes), np.uint8)
+        found.arrays["last"] = np.concatenate([no_rows, *(row[np.newaxis] for row in detector.last.values())])
+        return found
+
+    def restore(self, state: State, /) -> tuple[ObservationStore | None, list[Write]]:
+        store: ObservationStore
+        if state.facts.get("cells") is not None:
+            cells = self._builder.cells
+            if cells is None:
+                raise StateError("observations were stored as cells, which this buffer does not do")
+            store = cells.build_chosen(cells.repeat(state.part("cells")), self._heap, self._first)
+        elif state.facts.get("geometry") is not None:
+            store = self.construct(self._geometry(state.numbers("geometry", 3)))
+        else:
+            request, detector = self._request, self.detector
+            held = held_from(state, request.cells, request.row_nbytes, request.planes)
+            streams = state.numbers("streams")
+            last = state.array("last", np.uint8, len(streams), request.row_nbytes)
+            detector.last = {stream: row.copy() for stream, row in zip(streams, last)}
+            detector.misfits = state.number("misfits", 0, 1 << 62)
+            detector.refuted = {self._geometry(numbers) for numbers in state.fact("refuted", list)}
+            return None, held
+        store.restore(state.part("store"))
+        return store, []
+
+    def _geometry(self, numbers: Any) -> FrameGeometry:
+        for geometry in self._request.geometries:
+            if numbers == _numbers(geometry):
+                return geometry
+        raise StateError(f"observations cannot be stacked as {numbers!r}")
+
+
+def _numbers(geometry: FrameGeometry) -> list[int]:
+    return [geometry.depth, geometry.pixels, geometry.group]

@@ -266,7 +266,8 @@ class RewrittenStore(_Composed):
         return cast("LocatedStore", self.observations).origins(cells, is_next)
 
     def write(self, cells: Indices, obs: Bytes | None, next_obs: Bytes | None = None, /) -> None:
-        assert obs is not None and next_obs is None
+        assert obs is not None
+        assert next_obs is None
         if not np.array_equal(cells, self._last.cells):
             self.observations.write(cells, obs)
         elif self._last.equals(obs):

@@ -42,7 +42,8 @@ class RawStore:
         return f"none ({self._reason})" if self._reason else "none"
 
     def read(self, cells: Indices, out: Bytes | None, next_out: Bytes | None = None, /) -> None:
-        assert out is not None and next_out is None
+        assert out is not None
+        assert next_out is None
         if self._rows is None:
             out[:] = 0
         else:

@@ -1,4 +1,4 @@
-"""``Bases``: frames that the first frame of many chunks is a patch on."""
+"""``ReferenceFrames``: frames that the first frame of many chunks is a patch on."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from sb3_extra_buffers.memory import Bytes, extended, untouched, used_part
 _ZERO = 0
 
 
-class Bases:
+class ReferenceFrames:
     """Chooses what the first frame of a chunk is compared with, and keeps it while a chunk needs it.
 
     A chunk can be read without its neighbours, so its first frame has no frame before it. Scenes stay alike for long,
-    though: a frame that is kept as it is, outside of all chunks, serves many of them. Where nothing stays alike, the
-    first frame is a patch on nothing, which is the frame itself.
+    though: a frame that is kept uncompressed, outside of all chunks, serves many of them. Where nothing stays alike,
+    the first frame is a patch on zeros, which is the frame itself.
 
-    Whether a frame is worth keeping is found out, not assumed: when a chunk is complete, its newest frame must be half
-    as large as a patch on that of the chunk before it. It is given up when what it costs, beyond what it cost at its
-    best, has added up to a frame.
+    A frame is kept if it pays: when a chunk is complete, its newest frame must be half as large as a patch on that of
+    the chunk before it. It is given up when what it costs, beyond what it cost at its best, has added up to a frame.
 
-    :param kernels: to measure patches with
-    :param streams: how many streams there are; each has a base of its own
-    :param slots: how many chunks there can be
+    An interrupt between two lines may leave a frame in memory that no chunk needs, and nothing else.
+
+    :param kernels: measure patches
+    :param streams: number of streams; each has a reference frame of its own
+    :param slots: number of chunks there can be
     :param frame_nbytes: size of a frame
     """
 
@@ -38,36 +39,37 @@ class Bases:
         self._frames: list[Bytes | None] = [np.zeros(frame_nbytes, np.uint8)]
         self._users = [1]
         self._unused: list[int] = []
-        #: Which base the chunk in each slot has.
-        self._of_slot = untouched(slots, np.int32)
+        #: For each slot, the number of the reference frame of its chunk.
+        self.of_slot = untouched(slots, np.int32)
         self._current = [_ZERO] * streams
         self._candidate: list[Bytes | None] = [None] * streams
         self._best = [0] * streams
         self._rent = [0] * streams
-        self._addresses: NDArray[np.uint64] = np.empty(0, np.uint64)
+        #: Where in memory each reference frame is.
+        self.addresses: NDArray[np.uint64] = np.empty(0, np.uint64)
         self._note_addresses()
 
     @property
     def nbytes(self) -> int:
-        """Memory of all bases."""
+        """Memory of all reference frames."""
         candidates = sum(frame is not None for frame in self._candidate)
         return (sum(frame is not None for frame in self._frames) + candidates) * self._nbytes
 
     def open(self, stream: int, slot: int) -> Bytes:
-        """The base for a chunk that begins in a slot, now instead of another one."""
-        number, old = self._current[stream], self._of_slot.item(slot)
+        """The reference frame for a chunk that begins in a slot."""
+        number, old = self._current[stream], self.of_slot.item(slot)
         if number != old:
             self._users[number] += 1
-            self._leave(old)
-            self._of_slot[slot] = number
+            self.of_slot[slot] = number
+            self._leave(old)  # last: after an interrupt, no frame is missing that a chunk needs
         return self._frame(number)
 
     def learn(self, stream: int, newest: Bytes, first_nbytes: int) -> None:
-        """Choose the base of the chunks to come.
+        """Choose the reference frame of the chunks to come.
 
-        :param stream: whose chunk was completed
+        :param stream: the stream whose chunk is complete
         :param newest: the newest frame of the chunk
-        :param first_nbytes: what its first frame took as a patch
+        :param first_nbytes: size of the patch of its first frame
         """
         number = self._current[stream]
         if number == _ZERO:
@@ -81,28 +83,23 @@ class Bases:
             self._candidate[stream] = newest.copy()
 
     def of(self, slots: Sequence[int]) -> list[Bytes]:
-        """The bases of the chunks in these slots."""
-        return [self._frame(number) for number in self._of_slot[np.asarray(slots, np.int64)].tolist()]
-
-    @property
-    def table(self) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
-        """The number of the base for each slot, and where in memory each base is."""
-        return self._of_slot, self._addresses
+        """The reference frames of the chunks in these slots."""
+        return [self._frame(number) for number in self.of_slot[np.asarray(slots, np.int64)].tolist()]
 
     def clear(self) -> None:
-        """Forget all chunks. What the streams look like, is likely to stay: their bases are kept for what comes."""
-        for number in np.unique(self._of_slot).tolist():
+        """Forget all chunks. Reference frames are kept: later chunks of the streams are likely to look alike."""
+        for number in np.unique(self.of_slot).tolist():
             if number != _ZERO:
                 self._users[number] = 1
                 if number not in self._current:
                     self._leave(number)
-        self._of_slot[self._of_slot != _ZERO] = _ZERO
+        self.of_slot[self.of_slot != _ZERO] = _ZERO
 
     def _consider(self, stream: int, frame: Bytes) -> None:
         candidate = self._candidate[stream]
         self._candidate[stream] = None
         if candidate is not None:
-            alone, patch = (self._kernels.measure(base, frame) for base in (self._frame(_ZERO), candidate))
+            alone, patch = (self._kernels.measure(old, frame) for old in (self._frame(_ZERO), candidate))
             if 2 * patch < alone:
                 self._current[stream] = self._keep(candidate)
                 self._best[stream], self._rent[stream] = patch, 0
@@ -116,15 +113,16 @@ class Bases:
 
     def _keep(self, frame: Bytes) -> int:
         if self._unused:
-            number = self._unused.pop()
+            number = self._unused[-1]
             self._frames[number], self._users[number] = frame, 1
-        else:
-            number = len(self._frames)
-            self._frames.append(frame)
-            self._users.append(1)
-            if number == len(self._addresses):
-                self._addresses = np.concatenate([self._addresses, np.zeros_like(self._addresses)])
-        self._addresses[number] = frame.ctypes.data
+            self.addresses[number] = frame.ctypes.data
+            self._unused.pop()
+            return number
+        number = len(self._frames)
+        if number == len(self.addresses):
+            self.addresses = np.concatenate([self.addresses, np.zeros_like(self.addresses)])
+        self.addresses[number] = frame.ctypes.data
+        self._frames, self._users = [*self._frames, frame], [*self._users, 1]
         return number
 
     def _leave(self, number: int) -> None:
@@ -135,7 +133,7 @@ class Bases:
 
     def _note_addresses(self) -> None:
         addresses = [0 if frame is None else frame.ctypes.data for frame in self._frames]
-        self._addresses = np.array(addresses, np.uint64)
+        self.addresses = np.array(addresses, np.uint64)
 
     def state(self) -> State:
         """What another one needs in order to become this one."""
@@ -151,7 +149,7 @@ class Bases:
             "rent": list(self._rent),
         }
         frames = [self._frames[number] for number in kept] + [self._candidate[stream] for stream in waiting]
-        return State(facts, {"frames": np.array(frames), "of_slot": used(self._of_slot)})
+        return State(facts, {"frames": np.array(frames), "of_slot": used(self.of_slot)})
 
     def restore(self, state: State) -> None:
         """Become what another one was."""
@@ -159,27 +157,27 @@ class Bases:
         users, kept, unused, waiting = (state.numbers(name) for name in ("users", "kept", "unused", "waiting"))
         current, best, rent = (state.numbers(name, streams) for name in ("current", "best", "rent"))
         frames = state.array("frames", np.uint8, len(kept) + len(waiting), self._nbytes)
-        state.begin_of(of_slot=self._of_slot)
+        state.begin_of(of_slot=self.of_slot)
         within("of_slot", state.arrays["of_slot"], 0, len(users) - 1)
         in_use = {*np.flatnonzero(np.bincount(state.arrays["of_slot"])).tolist(), *current, _ZERO}
         numbers = set(range(len(users)))
         fits = {*kept, *unused} == numbers and not {*kept} & {*unused} and in_use <= {*kept}
         if not fits or len(kept) + len(unused) != len(users) or not {*waiting} <= set(range(streams)):
-            raise StateError("bases of chunks are missing")
+            raise StateError("reference frames of chunks are missing")
         self._frames = [None] * len(users)
-        for number, frame in zip(kept, frames):  # nobody writes to them, so they can stay where they are
+        for number, frame in zip(kept, frames):  # never written to, so they can stay where they are
             self._frames[number] = frame
         for stream, frame in zip(waiting, frames[len(kept) :]):
             self._candidate[stream] = frame.copy()
         self._users, self._unused, self._current, self._best, self._rent = users, unused, current, best, rent
-        self._addresses = np.zeros(len(users), np.uint64)
-        self._addresses[kept] = frames.ctypes.data + self._nbytes * np.arange(len(kept), dtype=np.uint64)
+        self.addresses = np.zeros(len(users), np.uint64)
+        self.addresses[kept] = frames.ctypes.data + self._nbytes * np.arange(len(kept), dtype=np.uint64)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_of_slot": used_part(self._of_slot), "slots": len(self._of_slot)}
+        return {**self.__dict__, "of_slot": used_part(self.of_slot), "slots": len(self.of_slot)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         slots = state.pop("slots")
         self.__dict__.update(state)
-        self._of_slot = extended(self._of_slot, slots)
+        self.of_slot = extended(self.of_slot, slots)
         self._note_addresses()

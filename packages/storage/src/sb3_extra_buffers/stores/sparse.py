@@ -1,4 +1,4 @@
-"""``SparseStore``: rows for a few cells out of many. A cell gets a slot when it is written and returns it when freed."""
+"""``SparseStore``: rows for a few cells out of many."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from sb3_extra_buffers.compressed import compression_methods as _package
-from sb3_extra_buffers.compressed.availability import has_igzip, has_lz4, has_numba, has_zstd
-from sb3_extra_buffers.compressed.compression_methods.pickled import published
+from sb3_extra_buffers.compressed.compression_methods import published
+from sb3_extra_buffers.compressed.utils import has_igzip, has_lz4, has_numba, has_zstd
 
 __all__ = ["has_igzip", "has_lz4", "has_numba", "has_zstd"]
 

@@ -1,6 +1,6 @@
 """Import path of the published package, for buffers that it pickled."""
 
-from sb3_extra_buffers.compressed.compression_methods.pickled import published
+from sb3_extra_buffers.compressed.compression_methods import published
 
 __all__: list[str] = []
 

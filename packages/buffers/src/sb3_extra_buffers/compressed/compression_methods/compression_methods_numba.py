@@ -1,7 +1,7 @@
 """Import path of the published package: compile before forking."""
 
-from sb3_extra_buffers.compressed.compression_methods.pickled import published
-from sb3_extra_buffers.compressed.jit import init_jit
+from sb3_extra_buffers.compressed.compression_methods import published
+from sb3_extra_buffers.compressed.utils import init_jit
 
 __all__ = ["init_jit"]
 

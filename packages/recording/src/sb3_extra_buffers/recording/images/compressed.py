@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.arrays import CompressedArray
-from sb3_extra_buffers.arrays.numbers import CellNumbers
+from sb3_extra_buffers.arrays.indexing import CellNumbers
 from sb3_extra_buffers.codecs import CellSpec
 from sb3_extra_buffers.compressed.options import StorageOptions
 from sb3_extra_buffers.recording.images.channels_first import ChannelsFirst
