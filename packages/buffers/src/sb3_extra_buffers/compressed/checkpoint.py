@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from gymnasium import spaces
 
 from sb3_extra_buffers.checkpoints import Manifest, StateError, load_state, read_manifest, save_state
-from sb3_extra_buffers.checkpoints.folder import nbytes_of
+from sb3_extra_buffers.checkpoints.manifest import folder_nbytes
 from sb3_extra_buffers.compressed.argument_json import from_json, to_json
 from sb3_extra_buffers.compressed.claimed_place import claimed_place, tell_of_place
 from sb3_extra_buffers.compressed.subclasses import refuse_uncovered
@@ -148,7 +148,7 @@ def inspect(path: str | os.PathLike[str]) -> Checkpoint:
             {key: from_json(value) for key, value in dict(about["arguments"]).items()},
             int(about["transitions"]),
             dict(about["codecs"]),
-            nbytes_of(folder),
+            folder_nbytes(folder),
             str(about["library"]),
         )
     except (StateError, *_MISFITS) as error:

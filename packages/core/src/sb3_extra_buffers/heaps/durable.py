@@ -15,7 +15,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.checkpoints.replacing import write_all
+from sb3_extra_buffers.checkpoints.atomic import write_all
 from sb3_extra_buffers.errors import FileContentError, FileDamagedError, HeapFullError, HeapStateError, ParameterError
 from sb3_extra_buffers.heaps.file_lock import FileLock
 from sb3_extra_buffers.heaps.journal import Journal, read_base

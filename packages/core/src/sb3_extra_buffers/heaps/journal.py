@@ -9,7 +9,7 @@ from io import FileIO
 from itertools import chain
 from pathlib import Path
 
-from sb3_extra_buffers.checkpoints.replacing import replacing, write_all
+from sb3_extra_buffers.checkpoints.atomic import replacing, write_all
 from sb3_extra_buffers.errors import FileDamagedError, FileVersionError, ForeignFileError
 from sb3_extra_buffers.heaps.journal_format import (
     BASE_NBYTES,

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from sb3_extra_buffers.checkpoints.replacing import write_all
+from sb3_extra_buffers.checkpoints.atomic import write_all
 from sb3_extra_buffers.errors import HeapFullError, HeapStateError, ParameterError
 from sb3_extra_buffers.heaps.advice import Advice
 from sb3_extra_buffers.heaps.block import Block

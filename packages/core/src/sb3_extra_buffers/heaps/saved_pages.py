@@ -6,7 +6,7 @@ import mmap
 
 import numpy as np
 
-from sb3_extra_buffers.checkpoints.mapping import address_of, mapping_of
+from sb3_extra_buffers.checkpoints.memory_map import address_of, mapping_of
 from sb3_extra_buffers.heaps.advice import WINDOW_NBYTES, Advice
 from sb3_extra_buffers.heaps.page_ranges import merged
 from sb3_extra_buffers.heaps.saved_bytes import SavedBytes

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers import checkpoints
-from sb3_extra_buffers.checkpoints import loading
-from sb3_extra_buffers.checkpoints import saving as saving_module
-from sb3_extra_buffers.checkpoints import segments as segments_module
+from sb3_extra_buffers.checkpoints import manifest, reader, writer
 from sb3_extra_buffers.checkpoints.manifest import BLOCK_NBYTES
 from sb3_extra_buffers.errors import FileContentError, FileError
 from sb3_extra_buffers.heaps.state import Log, State
@@ -88,7 +86,7 @@ def test_nothing_changed_writes_no_segment(tmp_path):
 
 
 def test_what_is_forgotten_is_dropped_and_the_folder_stays_small(tmp_path, monkeypatch):
-    monkeypatch.setattr(segments_module, "MAX_NBYTES", 4 * MB)
+    monkeypatch.setattr(manifest, "MAX_SEGMENT_NBYTES", 4 * MB)
     owner, path = Owner(), tmp_path / "state"
     for step in range(60):
         owner.end = step * MB
@@ -110,8 +108,8 @@ def test_many_small_saves_do_not_leave_many_files(tmp_path):
 
 
 def test_segments_that_are_large_already_are_not_copied_at_every_save(tmp_path, monkeypatch):
-    for module in (segments_module, saving_module):
-        monkeypatch.setattr(module, "MAX_NBYTES", MB // 4)
+    for module in (manifest, writer):
+        monkeypatch.setattr(module, "MAX_SEGMENT_NBYTES", MB // 4)
     owner, path = Owner(), tmp_path / "state"
     owner.save(path)
     for step in range(1, 90):
@@ -192,16 +190,16 @@ def test_a_reader_that_is_overtaken_looks_again(tmp_path, monkeypatch):
     owner.end = 3 * MB
     owner.save(path)
 
-    class Late(segments_module.Segments):
-        @staticmethod
-        def _open(file, segment):
+    class Late(manifest.Segments):
+        def __init__(self, folder, known):
             if not opened:
-                opened.append(file)
+                opened.append(folder / f"segment-{min(known):06d}.safetensors")
+                assert opened[0].exists()
                 owner.known = None
                 owner.save(path)
-            return segments_module.Segments._open(file, segment)
+            super().__init__(folder, known)
 
-    monkeypatch.setattr(loading, "Segments", Late)
+    monkeypatch.setattr(reader, "Segments", Late)
     owner.check(path)
     assert opened
     assert not Path(opened[0]).exists()

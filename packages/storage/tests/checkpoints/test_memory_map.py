@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers import checkpoints
-from sb3_extra_buffers.checkpoints import mapping, scattered, segments
+from sb3_extra_buffers.checkpoints import manifest, memory_map, reader
 from sb3_extra_buffers.checkpoints.manifest import BLOCK_NBYTES
 from sb3_extra_buffers.errors import FileReadError
 from sb3_extra_buffers.heaps.state import Log, State
@@ -28,8 +28,8 @@ def no_waiting(monkeypatch):
 def is_mapped(request, monkeypatch):
     """Whether the system can map parts of files; what comes of it is the same."""
     if not request.param:
-        monkeypatch.setattr(mapping, "can_map", lambda: False)
-        monkeypatch.setattr(scattered, "can_map", lambda: False)
+        monkeypatch.setattr(memory_map, "can_map", lambda: False)
+        monkeypatch.setattr(reader, "can_map", lambda: False)
     return request.param
 
 
@@ -60,8 +60,8 @@ def numbers():
 
 def test_blocks_from_several_files_are_one_array(tmp_path, numbers, is_mapped):
     newest = saved(tmp_path / "state", numbers, changed(numbers, 5, COUNT - 1), changed(numbers, 100_000))
-    state, manifest = checkpoints.load_state(tmp_path / "state", verify=True)
-    assert len(manifest.segments) > 1
+    state, found = checkpoints.load_state(tmp_path / "state", verify=True)
+    assert len(found.segments) > 1
     np.testing.assert_array_equal(state.arrays["numbers"], newest)
 
 
@@ -127,14 +127,14 @@ def test_no_file_stays_open_for_what_was_dropped(tmp_path, numbers):
     np.testing.assert_array_equal(array, numbers)
 
 
-@pytest.mark.skipif(not mapping.can_map(), reason="nothing is mapped on this system")
+@pytest.mark.skipif(not memory_map.can_map(), reason="nothing is mapped on this system")
 def test_a_state_of_many_files_is_loaded_and_held_by_a_process_that_may_open_few(tmp_path, numbers, monkeypatch):
     resource = pytest.importorskip("resource")
-    monkeypatch.setattr(segments, "MAX_NBYTES", BLOCK_NBYTES)
+    monkeypatch.setattr(manifest, "MAX_SEGMENT_NBYTES", BLOCK_NBYTES)
     arrays = dict.fromkeys("abcdefgh", numbers)
     log = Log("1", 0, 1000, lambda low, high: [np.arange(low, high).astype(np.uint8)])
-    manifest = checkpoints.save_state(tmp_path / "state", State({}, arrays, [log]), {})
-    assert len(manifest.segments) > 40
+    saved_as = checkpoints.save_state(tmp_path / "state", State({}, arrays, [log]), {})
+    assert len(saved_as.segments) > 40
     before, limits = opened(), resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(int(file.name) for file in Path("/proc/self/fd").iterdir())
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 8, limits[1]))
@@ -177,16 +177,16 @@ def test_a_file_that_the_system_does_not_open_is_named_with_what_to_do(number, t
         checkpoints.load_state(tmp_path / "state")
 
 
-@pytest.mark.skipif(not mapping.can_map(), reason="nothing is mapped on this system")
+@pytest.mark.skipif(not memory_map.can_map(), reason="nothing is mapped on this system")
 def test_what_would_lie_beyond_a_file_or_beside_pages_is_refused(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(bytes(2 * mmap.PAGESIZE))
-    memory = mapping.mappable(4 * mmap.PAGESIZE)
+    memory = memory_map.allocate_mappable(4 * mmap.PAGESIZE)
     number = os.open(path, os.O_RDONLY)
     try:
         for target, offset in ((memory, 0), (memory[: mmap.PAGESIZE], 100), (memory[100 : 100 + mmap.PAGESIZE], 0)):
             with pytest.raises(ValueError, match="a file"):
-                mapping.map_over(target, number, offset)
+                memory_map.map_over(target, number, offset)
     finally:
         os.close(number)
-    assert not mapping.is_mappable(np.zeros(1 << 20, np.uint8)[1:])
+    assert not memory_map.is_mappable(np.zeros(1 << 20, np.uint8)[1:])

@@ -1,4 +1,4 @@
-"""``replacing``: a file that is there as a whole, or is what it was before."""
+"""Atomic replacement of files: a file has its old content or its new content, never a part of either."""
 
 from __future__ import annotations
 
@@ -10,23 +10,22 @@ from io import FileIO
 from pathlib import Path
 from typing import BinaryIO, cast
 
-#: How the names of unfinished files end.
+#: Suffix of unfinished files.
 UNFINISHED = ".unfinished"
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Write a file beside the one it will replace, and put it in place when everything is on the disk.
+    """Write a new file and, once it is on disk, rename it to the given path.
 
-    Whatever happens, also a loss of power, there is the old file or the new one. If the block is left with an error,
-    the old one stays and what was written is removed; of a process that was killed, a file that ends in
-    ``.unfinished`` may stay.
+    After a crash or a loss of power, the path has the old content or the new one. If the block raises, the old file
+    stays and the new one is removed. A killed process may leave a file that ends in ``.unfinished``.
 
-    :param path: which file; its folder must exist
+    :param path: the file to replace or create; its folder must exist
     """
     target = Path(path)
     unfinished = target.with_name(f".{target.name}.{secrets.token_hex(8)}{UNFINISHED}")
-    # Not by tempfile, whose files nobody else may read.
+    # Not tempfile: its files are readable by their owner only.
     number = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with FileIO(number, "w") as file:
@@ -41,9 +40,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make sure that the names in a folder are on the disk."""
+    """Flush the names in a folder to disk."""
     if os.name == "nt":
-        return  # folders cannot be opened there
+        return  # Windows cannot open folders
     number = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(number)
@@ -52,7 +51,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_all(file: BinaryIO, content: bytes | memoryview) -> None:
-    """Write bytes, all of them: the system may take fewer at a time."""
+    """Write all bytes; a raw file may accept fewer per call."""
     rest = memoryview(content)
     while rest:
         rest = rest[file.write(rest) :]

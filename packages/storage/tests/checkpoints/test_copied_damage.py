@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers import checkpoints
-from sb3_extra_buffers.checkpoints import mapping, scattered
-from sb3_extra_buffers.checkpoints.checksums import BLOCK_NBYTES as SEALED_NBYTES
+from sb3_extra_buffers.checkpoints import memory_map, reader
+from sb3_extra_buffers.checkpoints.array_file import check_source
+from sb3_extra_buffers.checkpoints.format import CHECKSUM_BLOCK_NBYTES
 from sb3_extra_buffers.checkpoints.manifest import BLOCK_NBYTES
-from sb3_extra_buffers.checkpoints.seal import check_origin
 from sb3_extra_buffers.errors import FileDamagedError
 from sb3_extra_buffers.heaps.state import Log, State
 
@@ -26,8 +26,8 @@ def no_waiting(monkeypatch):
 @pytest.fixture(params=[True, False], ids=["mapped", "copied"])
 def is_mapped(request, monkeypatch):
     if not request.param:
-        monkeypatch.setattr(mapping, "can_map", lambda: False)
-        monkeypatch.setattr(scattered, "can_map", lambda: False)
+        monkeypatch.setattr(memory_map, "can_map", lambda: False)
+        monkeypatch.setattr(reader, "can_map", lambda: False)
     return request.param
 
 
@@ -81,7 +81,7 @@ def test_a_damaged_log_is_not_moved_to_another_segment(damaged):
 
 
 def test_damage_beside_what_is_copied_is_no_obstacle(damaged):
-    path = damaged(CONTENT, SEALED_NBYTES // 2)
+    path = damaged(CONTENT, CHECKSUM_BLOCK_NBYTES // 2)
     owner = Loaded(path)
     owner.begin = 2 * MB + 1
     owner.save(path)
@@ -117,5 +117,10 @@ def test_blocks_that_their_owner_has_changed_are_saved(damaged, tmp_path):
 
 
 def test_what_comes_from_no_file_has_no_origin(tmp_path):
-    for content in (CONTENT[5:], mapping.mappable(MB)[:100], np.frombuffer(b"abc", np.uint8), np.empty(0, np.uint8)):
-        check_origin(content)
+    for content in (
+        CONTENT[5:],
+        memory_map.allocate_mappable(MB)[:100],
+        np.frombuffer(b"abc", np.uint8),
+        np.empty(0, np.uint8),
+    ):
+        check_source(content)

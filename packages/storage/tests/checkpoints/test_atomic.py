@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers import checkpoints
-from sb3_extra_buffers.checkpoints.replacing import UNFINISHED
+from sb3_extra_buffers.checkpoints.atomic import UNFINISHED
 
 
 def names(folder):
