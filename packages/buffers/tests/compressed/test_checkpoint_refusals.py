@@ -243,7 +243,7 @@ def test_inspect_refuses_what_it_cannot_tell(saved, monkeypatch):
     monkeypatch.setattr(import_module("sb3_extra_buffers.checkpoints.array_file"), "_json", json.dumps)
     for count in (float("inf"), float("nan"), "many", None):
         rewritten(path, lambda said, _: said["about"].update(transitions=count))  # noqa: B023
-        with pytest.raises(FileContentError, match="expected a buffer, found what cannot be read"):
+        with pytest.raises(FileContentError, match="expected a buffer, found an unreadable summary"):
             inspect(path)
 
 

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from sb3_extra_buffers.arrays import CompressedArray
     from sb3_extra_buffers.compressed.availability import has_igzip, has_lz4, has_numba, has_zstd
     from sb3_extra_buffers.compressed.base import BaseCompressedBuffer
-    from sb3_extra_buffers.compressed.callback import BufferMemoryCallback
+    from sb3_extra_buffers.compressed.callbacks import BufferCheckpointCallback, BufferMemoryCallback
     from sb3_extra_buffers.compressed.checkpoint import Checkpoint, inspect
-    from sb3_extra_buffers.compressed.checkpoint_callback import BufferCheckpointCallback
     from sb3_extra_buffers.compressed.conversion import convert
     from sb3_extra_buffers.compressed.dict_replay_buffer import CompressedDictReplayBuffer
     from sb3_extra_buffers.compressed.dict_rollout_buffer import CompressedDictRolloutBuffer
@@ -41,8 +40,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "BaseCompressedBuffer": "base",
-    "BufferCheckpointCallback": "checkpoint_callback",
-    "BufferMemoryCallback": "callback",
+    "BufferCheckpointCallback": "callbacks",
+    "BufferMemoryCallback": "callbacks",
     "Checkpoint": "checkpoint",
     "CompressedDictReplayBuffer": "dict_replay_buffer",
     "CompressedDictRolloutBuffer": "dict_rollout_buffer",

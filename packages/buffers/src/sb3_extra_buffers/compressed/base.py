@@ -23,8 +23,8 @@ from sb3_extra_buffers.arrays import CompressedArray
 from sb3_extra_buffers.checkpoints import State
 from sb3_extra_buffers.compressed import checkpoint
 from sb3_extra_buffers.compressed.arranging import PerStep
+from sb3_extra_buffers.compressed.buffer_state import check_claims, own_state, restore_own
 from sb3_extra_buffers.compressed.options import StorageOptions
-from sb3_extra_buffers.compressed.own_state import check_claims, own_state, restore_own
 from sb3_extra_buffers.compressed.report import KeyReport, MemoryReport
 from sb3_extra_buffers.compressed.spaces import NO_KEY
 from sb3_extra_buffers.compressed.storage import ObservationStorage
@@ -65,7 +65,7 @@ class BaseCompressedBuffer(BaseBuffer):
     #: Arguments that may be others when a checkpoint is loaded.
     _replaceable: tuple[str, ...] = ("heap_kwargs", "threads")
 
-    #: Attributes that are made anew, and not saved.
+    #: Attributes that a checkpoint need not hold. Those of base classes are added.
     _transient: tuple[str, ...] = ()
 
     @in_turn
@@ -89,9 +89,9 @@ class BaseCompressedBuffer(BaseBuffer):
         :param path: the folder
         :param device: PyTorch device
         :param verify: Read everything and compare it with its checksums first
-        :param replaced: ``threads`` or ``heap_kwargs`` other than those that were saved; for some classes more. Where
-            a file heap has its file is never taken from a checkpoint: without ``folder`` or ``path``, it is temporary,
-            and a warning says so if the buffer that was saved had one of them.
+        :param replaced: ``threads`` or ``heap_kwargs`` other than those that were saved; for some classes more.
+            Parameters of a heap that describe a machine, such as ``folder``, are never taken from a checkpoint; a
+            warning names those that were saved and not given here.
         """
         return checkpoint.load(cls, path, device, verify, replaced)
 
