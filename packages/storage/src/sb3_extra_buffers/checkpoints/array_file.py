@@ -22,7 +22,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sb3_extra_buffers.checkpoints.atomic import replacing, write_all
+from sb3_extra_buffers.checkpoints.atomic import replacing
 from sb3_extra_buffers.checkpoints.format import (
     ALIGNMENT,
     BEGINNING_NBYTES,
@@ -45,7 +45,7 @@ from sb3_extra_buffers.checkpoints.format import (
     storable,
     version_of,
 )
-from sb3_extra_buffers.checkpoints.memory_map import ReadAdvice, address_of, map_file, mapping_of
+from sb3_extra_buffers.checkpoints.memory_map import ReadAdvice, map_file
 from sb3_extra_buffers.errors import (
     FileContentError,
     FileDamagedError,
@@ -56,6 +56,7 @@ from sb3_extra_buffers.errors import (
     ForeignFileError,
     ParameterError,
 )
+from sb3_extra_buffers.memory import address_of, mapping_of, write_all
 
 _OWNER = "checkpoints.write"
 _COPY_HINT = "Nothing of it is saved again: the copy would get a valid checksum. Use another copy of the file."

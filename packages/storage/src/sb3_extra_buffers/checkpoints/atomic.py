@@ -48,10 +48,3 @@ def sync_folder(folder: Path) -> None:
         os.fsync(number)
     finally:
         os.close(number)
-
-
-def write_all(file: BinaryIO, content: bytes | memoryview) -> None:
-    """Write all bytes; a raw file may accept fewer per call."""
-    rest = memoryview(content)
-    while rest:
-        rest = rest[file.write(rest) :]

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.memory import address_of, mapping_of
+
 #: The value on Linux, on every processor.
 _MAP_FIXED = 0x10
 #: A page fault on Linux also maps up to this many bytes around it that are in the page cache, so some pages that were
@@ -36,19 +38,6 @@ def is_mappable(array: NDArray[Any]) -> bool:
     """Whether files can be mapped over an array: it starts at a page of a mapping that it keeps alive."""
     pages = mapping_of(array)
     return can_map() and pages is not None and is_page_aligned(array.ctypes.data) and array.flags.c_contiguous
-
-
-def mapping_of(content: NDArray[Any] | memoryview) -> mmap.mmap | None:
-    """The mapping that contains an array or view; ``None`` for other memory."""
-    owner: Any = content
-    while owner is not None and not isinstance(owner, mmap.mmap):
-        owner = owner.obj if isinstance(owner, memoryview) else getattr(owner, "base", None)
-    return owner
-
-
-def address_of(mapping: mmap.mmap) -> int:
-    """The address of a mapping."""
-    return np.frombuffer(mapping, np.uint8).ctypes.data
 
 
 def is_page_aligned(number: int) -> bool:
