@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sb3_extra_buffers_heap_mmap.madvise import WINDOW_NBYTES
 
-from sb3_extra_buffers.checkpoints import load_state, save_state, writing
+from sb3_extra_buffers.checkpoints import array_file, load_state, save_state
 from sb3_extra_buffers.heaps import create, within_reach
 from sb3_extra_buffers.testing.heap_subject import held, payload, put
 from sb3_extra_buffers.testing.processes import in_fresh_process
@@ -113,16 +113,16 @@ def most_mapped(resident, by_view) -> tuple[int, int]:
             for start in starts.tolist():
                 assert len(bytes(heap.view(start, nbytes))) == nbytes
             most = max(most, mapped_nbytes() - before)
-        read, write_all = most, writing.write_all
+        read, write_all = most, array_file.write_all
 
         def written(file, content):
             nonlocal most
             most = max(most, mapped_nbytes() - before)
             write_all(file, content)
 
-        writing.write_all, most = written, 0
+        array_file.write_all, most = written, 0
         save_state(Path(folder, "again"), heap.state(), {})
-        writing.write_all = write_all
+        array_file.write_all = write_all
     return read, most
 
 

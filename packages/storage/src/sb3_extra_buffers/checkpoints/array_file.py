@@ -163,27 +163,23 @@ class _Checksums:
         counts = (checksum_count(entry.nbytes) for entry in self.layout.entries)
         return ends, list(accumulate(counts, initial=OF_BLOCKS))
 
-    def check(self, content: memoryview, low: int, high: int) -> None:
-        """Refuse to copy damaged bytes. Parameters as for :meth:`damage`."""
-        damage = tuple(self.damage(content, low, high))
-        if damage:
-            raise FileDamagedError(str(self.path), damage, _COPY_HINT)
-
 
 #: The checksums of every mapped file, as long as the mapping is in use.
 _checksums: WeakKeyDictionary[mmap.mmap, _Checksums] = WeakKeyDictionary()
 
 
-def check_source(content: NDArray[np.uint8]) -> None:
+def check_source(content: NDArray[Any]) -> None:
     """Refuse to copy bytes from a mapped file that do not match their checksums. Other memory is not checked.
 
-    :param content: bytes, contiguous
+    :param content: a contiguous array
     """
     pages = mapping_of(content)
     checksums = None if pages is None else _checksums.get(pages)
     if pages is not None and checksums is not None and content.nbytes:
         low = content.ctypes.data - address_of(pages)
-        checksums.check(memoryview(pages), low, low + content.nbytes)
+        damage = tuple(checksums.damage(memoryview(pages), low, low + content.nbytes))
+        if damage:
+            raise FileDamagedError(str(checksums.path), damage, _COPY_HINT)
 
 
 class ArrayFile(Mapping[str, NDArray[Any]]):
@@ -267,7 +263,7 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
 
     def check(self, name: str) -> None:
         """Refuse to copy an array that is damaged."""
-        self._checksums.check(self._whole(), self.offset(name), self.offset(name) + self.entries[name].nbytes)
+        check_source(self[name])
 
     def close(self) -> None:
         """Release the file. Arrays that are still in use stay valid."""

@@ -94,7 +94,7 @@ class BlockedArray:
         return min(BLOCK_NBYTES, self.nbytes - index * BLOCK_NBYTES)
 
 
-@dataclass(frozen=True)
+@dataclass
 class LogPart:
     """A part of a log that is stored in one segment.
 

@@ -188,7 +188,7 @@ class _Plan:
         self.logs: dict[str, list[LogPart]] = {}
         self._contents: dict[str, NDArray[Any]] = {}
         self._sources: dict[str, list[Log]] = {}
-        self._places: dict[str, tuple[str, int]] = {}
+        self._places: dict[str, tuple[list[int], int] | LogPart] = {}
         self._plan_arrays(state, saved)
         self._plan_logs(state, saved)
         if saved is not None:
@@ -268,13 +268,13 @@ class _Plan:
                     content = np.frombuffer(block, np.uint8)
                     group = found if len(content) == BLOCK_NBYTES else last
                     item = block_name(name, index)
-                    group[item], self._places[item] = content, (name, index)
+                    group[item], self._places[item] = content, (array.files, index)
         found.update(last)
         for key, parts in self.logs.items():
-            for index, part in enumerate(parts):
+            for part in parts:
                 if part.file == _NEW:
                     item = log_part_name(key, part.begin)
-                    found[item], self._places[item] = self._read(key, part), (key, index)
+                    found[item], self._places[item] = self._read(key, part), part
         return found
 
     def _read(self, key: str, part: LogPart) -> NDArray[np.uint8]:
@@ -287,12 +287,12 @@ class _Plan:
     def assign(self, number: int, items: list[str]) -> None:
         """Record the segment that items were written to."""
         for item in items:
-            name, index = self._places[item]
-            if name in self.arrays and item == block_name(name, index):
-                self.arrays[name].files[index] = number
+            place = self._places[item]
+            if isinstance(place, LogPart):
+                place.file = number
             else:
-                part = self.logs[name][index]
-                self.logs[name][index] = LogPart(part.begin, part.end, number)
+                files, index = place
+                files[index] = number
 
     def needed(self) -> set[int]:
         """All segments that are in use."""
