@@ -23,7 +23,7 @@ from scripts.faults.tally import Tally
 #: About how long a save takes, in seconds, and how large the files are that it writes: faults are spread over these.
 SAVE_SECONDS, FILE_NBYTES = 0.05, 20_000
 #: Where files are opened to be written.
-replacing: Any = import_module("sb3_extra_buffers.checkpoints.replacing")
+replacing: Any = import_module("sb3_extra_buffers.checkpoints.atomic")
 
 
 def first_kills(folder: Path, runs: int, rng: random.Random) -> Tally:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from gymnasium import spaces
 
-from sb3_extra_buffers.checkpoints.layout import LENGTH_NBYTES, parse
+from sb3_extra_buffers.checkpoints.format import LENGTH_NBYTES, parse
 from sb3_extra_buffers.compressed import CompressedReplayBuffer, inspect
 from scripts.fuzzing.checkpoint_cases import Case, class_cases
 from scripts.fuzzing.file_targets import resealed

@@ -13,8 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers import checkpoints
-from sb3_extra_buffers.checkpoints.checksums import checksums
-from sb3_extra_buffers.checkpoints.layout import LENGTH_NBYTES, OF_BLOCKS, HeaderError, parse
+from sb3_extra_buffers.checkpoints.format import (
+    CHECKSUM_BLOCK_NBYTES,
+    LENGTH_NBYTES,
+    OF_BLOCKS,
+    HeaderError,
+    parse,
+    split,
+)
 from sb3_extra_buffers.sharing import Board, Ring, board, ring
 from scripts.fuzzing.target import FindingError, Target, only_errors_of_ours
 
@@ -51,7 +57,8 @@ def resealed(content: bytes) -> bytes:
     except HeaderError:
         return bytes(sealed)
     data = memoryview(content)[begin:]
-    sums = [one for entry in layout.entries for one in checksums(data[entry.begin : entry.end])]
+    arrays = (data[entry.begin : entry.end] for entry in layout.entries)
+    sums = [crc32(block) for array in arrays for block in split(array, CHECKSUM_BLOCK_NBYTES)]
     table = np.zeros(layout.checksums.shape, "<u4")
     table[OF_BLOCKS : OF_BLOCKS + len(sums)] = sums
     table[0] = crc32(content[:begin])

@@ -126,3 +126,15 @@ def test_a_buffer_of_another_place_is_refused(tmp_path, play):
     loaded = "expected a GpuReplayBuffer, found a CompressedReplayBuffer"
     with pytest.raises(FileContentError, match=loaded):
         GpuReplayBuffer.load(tmp_path / "checkpoint", "cpu")
+
+
+class OwnGpuReplayBuffer(GpuReplayBuffer):
+    """A class outside of the library that keeps nothing more."""
+
+
+def test_a_subclass_that_adds_nothing_is_saved(tmp_path, play):
+    buffer = OwnGpuReplayBuffer(40, IMAGE, ACTIONS, "cpu", 2)
+    play([buffer], 7)
+    buffer.sample(5)
+    buffer.save(tmp_path / "checkpoint")
+    assert OwnGpuReplayBuffer.load(tmp_path / "checkpoint", "cpu").size() == 7

@@ -10,7 +10,7 @@ import pytest
 from gymnasium import spaces
 
 from sb3_extra_buffers.compressed import CompressedHerReplayBuffer
-from sb3_extra_buffers.compressed.argument_json import from_json, to_json
+from sb3_extra_buffers.compressed.json import from_json, to_json
 from sb3_extra_buffers.errors import FileContentError, ParameterError
 
 pytestmark = pytest.mark.usefixtures("no_waiting")

@@ -229,7 +229,7 @@ SHAPES = {
 def test_shapes_that_no_array_has_are_refused(shape, saved, monkeypatch):
     path = saved(layout="cells")
     monkeypatch.setattr(
-        import_module("sb3_extra_buffers.checkpoints.writing"), "_json", json.dumps
+        import_module("sb3_extra_buffers.checkpoints.array_file"), "_json", json.dumps
     )  # also what is no JSON
     lie = {"dtype": "U8", "shape": SHAPES[shape], "files": []}
     rewritten(path, lambda said, _: said["arrays"].update({"own/lie": lie}))
@@ -240,10 +240,10 @@ def test_shapes_that_no_array_has_are_refused(shape, saved, monkeypatch):
 
 def test_inspect_refuses_what_it_cannot_tell(saved, monkeypatch):
     path = saved()
-    monkeypatch.setattr(import_module("sb3_extra_buffers.checkpoints.writing"), "_json", json.dumps)
+    monkeypatch.setattr(import_module("sb3_extra_buffers.checkpoints.array_file"), "_json", json.dumps)
     for count in (float("inf"), float("nan"), "many", None):
         rewritten(path, lambda said, _: said["about"].update(transitions=count))  # noqa: B023
-        with pytest.raises(FileContentError, match="expected a buffer, found what cannot be read"):
+        with pytest.raises(FileContentError, match="expected a buffer, found an unreadable summary"):
             inspect(path)
 
 

@@ -73,7 +73,7 @@ class SlowFile(FileIO):
 
 
 def test_a_model_is_whole_also_where_the_system_takes_few_bytes_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(import_module("sb3_extra_buffers.checkpoints.replacing"), "FileIO", SlowFile)
+    monkeypatch.setattr(import_module("sb3_extra_buffers.checkpoints.atomic"), "FileIO", SlowFile)
     model = dqn(replay_buffer_class=CompressedReplayBuffer, policy_kwargs={"net_arch": [8]})
     model.learn(10, callback=BufferCheckpointCallback(10, tmp_path))
     DQN.load(tmp_path / "model.zip", Screen(), device="cpu")

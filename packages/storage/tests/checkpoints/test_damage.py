@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sb3_extra_buffers import checkpoints
-from sb3_extra_buffers.checkpoints.checksums import BLOCK_NBYTES
+from sb3_extra_buffers.checkpoints.format import CHECKSUM_BLOCK_NBYTES
 from sb3_extra_buffers.errors import FileDamagedError, FileError, FileVersionError, ForeignFileError
 
 
@@ -46,18 +46,18 @@ def test_every_truncation_and_extension_is_found_at_opening(small):
 
 def test_verify_names_every_damaged_block_and_nothing_else(tmp_path):
     path = tmp_path / "a"
-    checkpoints.write(path, {"x": np.zeros(4 * BLOCK_NBYTES + 5, np.uint8), "y": np.arange(3)}, {}, "test")
+    checkpoints.write(path, {"x": np.zeros(4 * CHECKSUM_BLOCK_NBYTES + 5, np.uint8), "y": np.arange(3)}, {}, "test")
     with path.open("r+b") as file:
-        for place in (-1, -5 - 2 * BLOCK_NBYTES):
+        for place in (-1, -5 - 2 * CHECKSUM_BLOCK_NBYTES):
             file.seek(place, 2)
             file.write(b"\1")
     found = checkpoints.open_arrays(path)  # its header is whole
     with pytest.raises(FileDamagedError) as caught:
         found.verify()
-    begin = 2 * BLOCK_NBYTES
+    begin = 2 * CHECKSUM_BLOCK_NBYTES
     assert caught.value.damage == (
-        f"'x', bytes {begin} to {begin + BLOCK_NBYTES - 1}",
-        f"'x', bytes {4 * BLOCK_NBYTES} to {4 * BLOCK_NBYTES + 4}",
+        f"'x', bytes {begin} to {begin + CHECKSUM_BLOCK_NBYTES - 1}",
+        f"'x', bytes {4 * CHECKSUM_BLOCK_NBYTES} to {4 * CHECKSUM_BLOCK_NBYTES + 4}",
     )
 
 

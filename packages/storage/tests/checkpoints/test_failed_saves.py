@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers import checkpoints
-from sb3_extra_buffers.checkpoints import saving, segments
+from sb3_extra_buffers.checkpoints import manifest, writer
 from sb3_extra_buffers.errors import FileVersionError, FileWriteError
 from sb3_extra_buffers.heaps.state import Log, State
 
-replacing = import_module("sb3_extra_buffers.checkpoints.replacing")
+atomic = import_module("sb3_extra_buffers.checkpoints.atomic")
 KB = 1 << 10
 CONTENT = np.random.default_rng(0).integers(0, 256, 600 * KB, np.uint8)
 
@@ -22,8 +22,8 @@ CONTENT = np.random.default_rng(0).integers(0, 256, 600 * KB, np.uint8)
 @pytest.fixture(autouse=True)
 def small_segments(monkeypatch):
     """Segments of 64 KB, so that a save takes several; and no waiting for the disk."""
-    for module in (segments, saving):
-        monkeypatch.setattr(module, "MAX_NBYTES", 64 * KB)
+    for module in (manifest, writer):
+        monkeypatch.setattr(module, "MAX_SEGMENT_NBYTES", 64 * KB)
     monkeypatch.setattr(os, "fsync", lambda number: None)
 
 
@@ -71,7 +71,7 @@ def test_a_save_without_room_leaves_what_was_there_and_nothing_else(left, tmp_pa
     known = saved(path, 100 * KB)
     before = names(path)
     with monkeypatch.context() as patch:
-        patch.setattr(replacing, "FileIO", full_disk(left))
+        patch.setattr(atomic, "FileIO", full_disk(left))
         with pytest.raises(FileWriteError, match=TOLD):
             saved(path, 600 * KB, known)
     assert names(path) == before
@@ -82,7 +82,7 @@ def test_a_save_without_room_leaves_what_was_there_and_nothing_else(left, tmp_pa
 
 def test_a_first_save_without_room_leaves_an_empty_folder(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(replacing, "FileIO", full_disk(300 * KB))
+        patch.setattr(atomic, "FileIO", full_disk(300 * KB))
         with pytest.raises(FileWriteError, match=TOLD):
             saved(tmp_path / "state", 600 * KB)
     assert names(tmp_path / "state") == []
@@ -99,7 +99,7 @@ def test_what_a_killed_process_has_left_is_removed_before_room_is_needed(tmp_pat
             seen.append(names(path))
             return super().write(content)
 
-    monkeypatch.setattr(replacing, "FileIO", Looking)
+    monkeypatch.setattr(atomic, "FileIO", Looking)
     saved(path, 20 * KB, known)
     assert not any("segment-000009.safetensors" in found for found in seen)
     assert not any(".segment-000010.safetensors.0123.unfinished" in found for found in seen)
@@ -108,7 +108,7 @@ def test_what_a_killed_process_has_left_is_removed_before_room_is_needed(tmp_pat
 
 def test_an_interruption_after_the_manifest_is_in_place_keeps_the_new_segments(tmp_path, monkeypatch):
     path = tmp_path / "state"
-    known, real = saved(path, 10 * KB), replacing.sync_folder
+    known, real = saved(path, 10 * KB), atomic.sync_folder
 
     def interrupted(folder):
         real(folder)
@@ -116,7 +116,7 @@ def test_an_interruption_after_the_manifest_is_in_place_keeps_the_new_segments(t
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(replacing, "sync_folder", interrupted)
+        patch.setattr(atomic, "sync_folder", interrupted)
         with pytest.raises(KeyboardInterrupt):
             saved(path, 300 * KB, known)
     check(path, 300 * KB)
@@ -231,7 +231,7 @@ def test_a_failed_save_over_a_damaged_checkpoint_leaves_all_that_may_belong_to_i
     known = saved(path, 100 * KB)
     (path / "manifest.safetensors").write_bytes(b"x" * 500)
     before = names(path)
-    monkeypatch.setattr(replacing, "FileIO", full_disk(300 * KB))
+    monkeypatch.setattr(atomic, "FileIO", full_disk(300 * KB))
     with pytest.raises(FileWriteError, match=TOLD):
         saved(path, 600 * KB, known)
     assert names(path) == before

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
 from sb3_extra_buffers import checkpoints
-from sb3_extra_buffers.checkpoints.dtypes import BY_NAME
+from sb3_extra_buffers.checkpoints.format import DTYPES
 from sb3_extra_buffers.errors import FileContentError, ParameterError
 
-DTYPES = list(BY_NAME.values())
+DTYPES = list(DTYPES.values())
 ARRAYS = st.sampled_from(DTYPES).flatmap(
     lambda dtype: arrays_of.arrays(dtype, arrays_of.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5))
 )

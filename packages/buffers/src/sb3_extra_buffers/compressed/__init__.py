@@ -14,9 +14,8 @@ from sb3_extra_buffers.errors import MissingExtraError
 if TYPE_CHECKING:
     from sb3_extra_buffers.arrays import CompressedArray
     from sb3_extra_buffers.compressed.base import BaseCompressedBuffer
-    from sb3_extra_buffers.compressed.callback import BufferMemoryCallback
+    from sb3_extra_buffers.compressed.callbacks import BufferCheckpointCallback, BufferMemoryCallback
     from sb3_extra_buffers.compressed.checkpoint import Checkpoint, inspect
-    from sb3_extra_buffers.compressed.checkpoint_callback import BufferCheckpointCallback
     from sb3_extra_buffers.compressed.contrib import (
         CompressedMaskableDictRolloutBuffer,
         CompressedMaskableRolloutBuffer,
@@ -46,8 +45,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "BaseCompressedBuffer": "base",
-    "BufferCheckpointCallback": "checkpoint_callback",
-    "BufferMemoryCallback": "callback",
+    "BufferCheckpointCallback": "callbacks",
+    "BufferMemoryCallback": "callbacks",
     "Checkpoint": "checkpoint",
     "CompressedDictReplayBuffer": "replay_buffer",
     "CompressedDictRolloutBuffer": "rollout_buffer",

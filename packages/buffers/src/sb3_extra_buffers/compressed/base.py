@@ -21,9 +21,9 @@ from stable_baselines3.common.buffers import BaseBuffer
 from sb3_extra_buffers.arrays import CompressedArray
 from sb3_extra_buffers.checkpoints import State
 from sb3_extra_buffers.compressed import checkpoint
+from sb3_extra_buffers.compressed.buffer_state import check_claims, own_state, restore_own
 from sb3_extra_buffers.compressed.locking import locked
 from sb3_extra_buffers.compressed.options import StorageOptions
-from sb3_extra_buffers.compressed.own_state import check_claims, own_state, restore_own
 from sb3_extra_buffers.compressed.report import KeyReport, MemoryReport
 from sb3_extra_buffers.compressed.spaces import NO_KEY
 from sb3_extra_buffers.compressed.storage import ObservationStorage, PerStep
@@ -64,7 +64,7 @@ class BaseCompressedBuffer(BaseBuffer):
     #: Arguments that may be replaced when a checkpoint is loaded.
     _replaceable: tuple[str, ...] = ("heap_kwargs", "threads")
 
-    #: Attributes that are not saved.
+    #: Attributes that a checkpoint need not hold. Those of base classes are added.
     _transient: tuple[str, ...] = ()
 
     @locked
@@ -88,8 +88,9 @@ class BaseCompressedBuffer(BaseBuffer):
         :param path: the folder
         :param device: PyTorch device
         :param verify: Read everything and compare it with its checksums first
-        :param replaced: ``threads`` or ``heap_kwargs`` other than the saved ones; some classes take more. Parameters
-            of a heap that describe a machine, such as a folder, are never taken from a checkpoint; a warning says so.
+        :param replaced: ``threads`` or ``heap_kwargs`` other than those that were saved; for some classes more.
+            Parameters of a heap that describe a machine, such as ``folder``, are never taken from a checkpoint; a
+            warning names those that were saved and not given here.
         """
         return checkpoint.load(cls, path, device, verify, replaced)
 

@@ -1,4 +1,4 @@
-"""``save``, ``load`` and ``inspect``: buffers in checkpoints."""
+"""Checkpoints of buffers: ``save``, ``load`` and ``inspect``."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from weakref import WeakKeyDictionary
 
 from gymnasium import spaces
 
+from sb3_extra_buffers import heaps
 from sb3_extra_buffers.checkpoints import Manifest, StateError, load_state, read_manifest, save_state
-from sb3_extra_buffers.checkpoints.folder import nbytes_of
-from sb3_extra_buffers.compressed.argument_json import from_json, to_json
-from sb3_extra_buffers.compressed.claimed_place import claimed_place, tell_of_place
-from sb3_extra_buffers.compressed.subclasses import refuse_uncovered
+from sb3_extra_buffers.checkpoints.manifest import folder_nbytes
+from sb3_extra_buffers.compressed.buffer_state import refuse_undeclared
+from sb3_extra_buffers.compressed.json import from_json, to_json
 from sb3_extra_buffers.errors import BufferStateError, ExtraBuffersError, FileContentError
+from sb3_extra_buffers.stores import Claimed
 
 if TYPE_CHECKING:
     from sb3_extra_buffers.compressed.base import BaseCompressedBuffer
 
 Buffer = TypeVar("Buffer", bound="BaseCompressedBuffer")
 
-#: What each buffer was last saved as, or loaded from. It does not travel with copies and pickles.
+#: The last checkpoint of each buffer, saved or loaded. Copies and pickles of a buffer do not have it.
 _known: WeakKeyDictionary[Any, Manifest] = WeakKeyDictionary()
-#: What constructors and numpy raise for arguments and numbers that nobody has given them before.
+#: What constructors and numpy raise for arguments and numbers of a damaged checkpoint.
 _MISFITS = (
     ArithmeticError,
     AssertionError,
@@ -41,10 +42,10 @@ _MISFITS = (
 
 
 def save(buffer: BaseCompressedBuffer, path: str | os.PathLike[str]) -> None:
-    """Make a folder hold a buffer. See :meth:`BaseCompressedBuffer.save`."""
+    """Save a buffer to a folder. See :meth:`BaseCompressedBuffer.save`."""
     name = type(buffer).__name__
     given, state = buffer._arguments(), buffer._state()
-    refuse_uncovered(buffer, given, state)
+    refuse_undeclared(buffer, given, state)
     arguments = {key: to_json(name, key, value) for key, value in given.items()}
     about = {
         "class": name,
@@ -59,7 +60,7 @@ def save(buffer: BaseCompressedBuffer, path: str | os.PathLike[str]) -> None:
 def load(
     kind: type[Buffer], path: str | os.PathLike[str], device: Any, verify: bool, replaced: Mapping[str, Any]
 ) -> Buffer:
-    """Build the buffer that a folder holds. See :meth:`BaseCompressedBuffer.load`."""
+    """Load a buffer from a folder. See :meth:`BaseCompressedBuffer.load`."""
     state, manifest = load_state(path, verify)
     saved = manifest.about.get("class")
     if saved != kind.__name__:
@@ -69,40 +70,63 @@ def load(
         arguments = {key: from_json(value) for key, value in dict(manifest.about["arguments"]).items()}
         kind._check_claims(state, arguments)
         if "heap_kwargs" in arguments:
-            tell_of_place(path, arguments["heap_kwargs"], replaced.get("heap_kwargs"))
-            arguments["heap_kwargs"] = claimed_place(arguments["heap_kwargs"])
+            arguments["heap_kwargs"] = _heap_parameters(path, arguments, replaced.get("heap_kwargs"))
         arguments |= {"device": device, **kind._replaced(arguments, replaced)}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # whoever made the buffer has seen what its constructor warns of
+            warnings.simplefilter("ignore")  # these were shown when the buffer was made
             buffer = kind(**arguments)
-        try:
-            buffer._restore(state)
-        except BaseException:
-            discard = getattr(buffer._storage.heap, "discard", None)
-            if discard is not None:  # a heap with a path: its name would be taken when it is tried again
-                discard()
-            raise
+        buffer._restore(state)
     except ExtraBuffersError:
         raise
     except (StateError, *_MISFITS) as error:
-        found = f"what does not fit together ({error if isinstance(error, StateError) else repr(error)})"
-        hint = "It is damaged, or was made by other code. verify=True tells which."
+        found = f"inconsistent content ({error if isinstance(error, StateError) else repr(error)})"
+        hint = "It is damaged, or was made by other code. verify=True finds out which."
         raise FileContentError(str(path), f"a {kind.__name__}", found, hint) from error
     _known[buffer] = manifest
     return buffer
 
 
+def _heap_parameters(
+    path: str | os.PathLike[str], arguments: Mapping[str, Any], given: Mapping[str, Any] | None
+) -> dict[str, Any] | None:
+    """The parameters of a heap that a checkpoint may set. A warning names those that are not taken over.
+
+    A heap declares which of its parameters describe a machine, such as folders: a file must not choose among these.
+
+    :param path: of the checkpoint, for the warning
+    :param arguments: of the buffer, as they were saved
+    :param given: parameters of the heap that were given to ``load``
+    """
+    heap, saved = arguments["heap"], arguments["heap_kwargs"]
+    if saved is None:
+        return None
+    plugin = heaps.registry.load(heap)
+    found = {name: value for name, value in saved.items() if name not in plugin.local}
+    lost = {name: value for name, value in saved.items() if name in plugin.local and name not in (given or ())}
+    defaults = {name: plugin.parameters[name] for name in lost if name in plugin.parameters}
+    if lost != defaults:
+        warnings.warn(
+            f"{os.fspath(path)}: the parameters {lost} of the heap {heap!r} were not taken over, because they describe "
+            "the machine that saved the checkpoint. Give them again: load(..., heap_kwargs={...}). To use the defaults "
+            f"without this warning, give {defaults}.",
+            stacklevel=4,  # the caller of the load() of a class
+        )
+    if type(found.get("capacity")) is int:
+        found["capacity"] = Claimed(found["capacity"])
+    return found
+
+
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a checkpoint holds.
+    """Summary of a checkpoint.
 
     :param path: the folder
-    :param buffer: the class
-    :param arguments: what its constructor is called with
-    :param transitions: how many can be sampled
-    :param codecs: how observations are stored, by key
+    :param buffer: name of the buffer's class
+    :param arguments: of its constructor
+    :param transitions: number of transitions that can be sampled
+    :param codecs: the codec of each key
     :param nbytes: size of all files
-    :param library: the version that wrote it
+    :param library: version that wrote it
     """
 
     path: Path
@@ -136,7 +160,7 @@ class Checkpoint:
 
 def inspect(path: str | os.PathLike[str]) -> Checkpoint:
     """
-    What a checkpoint holds, without loading it.
+    Summarise a checkpoint without loading it.
 
     :param path: the folder
     """
@@ -148,15 +172,15 @@ def inspect(path: str | os.PathLike[str]) -> Checkpoint:
             {key: from_json(value) for key, value in dict(about["arguments"]).items()},
             int(about["transitions"]),
             dict(about["codecs"]),
-            nbytes_of(folder),
+            folder_nbytes(folder),
             str(about["library"]),
         )
     except (StateError, *_MISFITS) as error:
-        raise FileContentError(str(path), "a buffer", f"what cannot be read ({error})") from error
+        raise FileContentError(str(path), "a buffer", f"an unreadable summary ({error})") from error
 
 
 def refuse_replacing(kind: type[Any], names: set[str], allowed: tuple[str, ...]) -> None:
-    """Refuse arguments that a saved buffer cannot be loaded with."""
+    """Refuse arguments that cannot be changed when a buffer is loaded."""
     for name in sorted(names - set(allowed)):
         found = f"{name} is what was saved"
         raise BufferStateError(kind.__name__, f"load with another {name}", found, f"Allowed: {', '.join(allowed)}.")

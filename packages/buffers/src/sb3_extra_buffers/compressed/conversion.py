@@ -1,4 +1,4 @@
-"""``convert``: what Stable-Baselines3's ``save_replay_buffer`` has pickled, as a compressed buffer."""
+"""``convert``: read a pickled replay buffer of Stable-Baselines3 into a compressed one."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from sb3_extra_buffers.compressed.replay_buffer import (
 )
 from sb3_extra_buffers.errors import FileContentError, ParameterError
 
-#: Exactly these classes: what others keep besides would be lost.
+#: Exactly these classes: additional attributes of subclasses would be lost.
 _COUNTERPARTS: dict[type[Any], type[CompressedReplayBuffer]] = {
     ReplayBuffer: CompressedReplayBuffer,
     DictReplayBuffer: CompressedDictReplayBuffer,
     NStepReplayBuffer: CompressedNStepReplayBuffer,
     HerReplayBuffer: CompressedHerReplayBuffer,
 }
-#: Arguments that only some of them take.
+#: Arguments of one class only.
 _OWN: dict[type[Any], tuple[str, ...]] = {
     NStepReplayBuffer: ("n_steps", "gamma"),
     HerReplayBuffer: ("n_sampled_goal", "goal_selection_strategy", "copy_info_dict"),
 }
-#: What hindsight knows of episodes, besides transitions.
+#: Attributes about episodes, for hindsight.
 _EPISODES = ("ep_start", "ep_length", "_current_ep_start", "infos")
 
 
 def convert(path: str | os.PathLike[str], trust_pickle: bool = False, **storage: Any) -> CompressedReplayBuffer:
     """
     Read a pickled ``ReplayBuffer``, ``DictReplayBuffer``, ``NStepReplayBuffer`` or ``HerReplayBuffer`` of
-    Stable-Baselines3, and store its transitions compressed. For the same seed, the result samples what the original
-    would. Subclasses of these are refused, since what they keep besides would be lost, and rollout buffers, which are
-    filled anew at every update.
+    Stable-Baselines3, and store its transitions compressed. For the same seed, the result samples the same batches as
+    the original. Subclasses are refused, because their additional attributes would be lost, and rollout buffers, which
+    are filled again at every update.
 
-    :param path: what ``model.save_replay_buffer(path)`` has written
-    :param trust_pickle: Must be true: to read a pickle is to run whatever code it names. Do so only with files that
-        you or people you trust have made.
-    :param storage: What :class:`CompressedReplayBuffer` takes besides the arguments of Stable-Baselines3; for a
-        ``HerReplayBuffer`` also its ``env``, which is not in the pickle: give it here, or to ``set_env()`` afterwards
+    :param path: of a file written by ``model.save_replay_buffer(path)``
+    :param trust_pickle: Must be true: reading a pickle runs the code that it names. Do so only with files that you or
+        people you trust have made.
+    :param storage: Further arguments of :class:`CompressedReplayBuffer`; for a ``HerReplayBuffer`` also its ``env``,
+        which is not in the pickle: give it here, or to ``set_env()`` afterwards
     """
     if trust_pickle is not True:
         hint = "Set it only for a file that you trust: it can run any code."
@@ -71,14 +71,14 @@ def convert(path: str | os.PathLike[str], trust_pickle: bool = False, **storage:
         handle_timeout_termination=old.handle_timeout_termination,
         **storage,
     )
-    # Oldest first, as they came, each to the row where it was.
+    # Oldest first, each to its original row.
     new.pos = old.pos if old.full else 0
     for row in ((new.pos + np.arange(old.size())) % old.buffer_size).tolist():
         infos = [{"TimeLimit.truncated": bool(timeout)} for timeout in old.timeouts[row]]
         obs, following = _at(old.observations, row), _following(old, row)
         new.add(obs, following, old.actions[row], old.rewards[row], old.dones[row], infos)
     if isinstance(old, HerReplayBuffer):
-        for name in _EPISODES:  # where episodes begin that were overwritten in part, transitions do not tell
+        for name in _EPISODES:  # transitions do not say where partly overwritten episodes begin
             setattr(new, name, getattr(old, name))
     return new
 

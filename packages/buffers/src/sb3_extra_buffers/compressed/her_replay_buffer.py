@@ -12,7 +12,7 @@ from stable_baselines3.her.goal_selection_strategy import GoalSelectionStrategy
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from sb3_extra_buffers.checkpoints import State, StateError
-from sb3_extra_buffers.compressed.info_json import infos_from, infos_state
+from sb3_extra_buffers.compressed.json import infos_from, infos_state
 from sb3_extra_buffers.compressed.replay_buffer import CompressedDictReplayBuffer
 from sb3_extra_buffers.errors import BufferStateError
 from sb3_extra_buffers.heaps.state import within

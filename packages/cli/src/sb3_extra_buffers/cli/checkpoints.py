@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from sb3_extra_buffers.checkpoints import ArrayFile, load_state, open_arrays, read_manifest
-from sb3_extra_buffers.checkpoints.folder import nbytes_of
+from sb3_extra_buffers.checkpoints.manifest import folder_nbytes
 from sb3_extra_buffers.cli import recordings
 from sb3_extra_buffers.cli.console import console, print_json, table
 
@@ -74,7 +74,7 @@ def _of_checkpoint(path: Path) -> dict[str, Any]:
         "arguments": about.get("arguments"),
         "written by": about.get("library"),
         "files": len(manifest.segments) + 1,
-        "bytes": nbytes_of(path),
+        "bytes": folder_nbytes(path),
     }
 
 

@@ -57,6 +57,7 @@ class DeviceObservations(BaseGpuBuffer, BaseCompressedBuffer):
     """The part of a buffer on a device that does not depend on what kind of buffer it is."""
 
     _replaceable = ("buffer_device", "decode_on", "threads")
+    _transient = ("_asked_device",)
     _storage: DeviceStorage
     _asked_device: th.device
     _decode_on: str

@@ -1,23 +1,32 @@
-"""``ArrayFile``: the arrays of a file, where they lie in it."""
+"""Files of named arrays: write them atomically, map them, verify their checksums."""
 
 from __future__ import annotations
 
 import errno
 import json
+import mmap
 import os
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from io import FileIO
+from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
+from weakref import WeakKeyDictionary
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from sb3_extra_buffers.checkpoints.layout import (
+from sb3_extra_buffers.checkpoints.atomic import replacing
+from sb3_extra_buffers.checkpoints.format import (
+    ALIGNMENT,
     BEGINNING_NBYTES,
+    CHECKSUM_BLOCK_NBYTES,
     FORMAT_VERSION,
     LENGTH_NBYTES,
     MAX_HEADER_NBYTES,
@@ -27,11 +36,16 @@ from sb3_extra_buffers.checkpoints.layout import (
     Entry,
     HeaderError,
     Layout,
+    arrange,
+    as_bytes,
+    checksum_count,
+    compose,
     parse,
+    split,
+    storable,
     version_of,
 )
-from sb3_extra_buffers.checkpoints.mapping import mapped
-from sb3_extra_buffers.checkpoints.seal import Seal, remember
+from sb3_extra_buffers.checkpoints.memory_map import ReadAdvice, map_file
 from sb3_extra_buffers.errors import (
     FileContentError,
     FileDamagedError,
@@ -40,16 +54,141 @@ from sb3_extra_buffers.errors import (
     FileReadError,
     FileVersionError,
     ForeignFileError,
+    ParameterError,
 )
+from sb3_extra_buffers.memory import address_of, mapping_of, write_all
+
+_OWNER = "checkpoints.write"
+_COPY_HINT = "Nothing of it is saved again: the copy would get a valid checksum. Use another copy of the file."
+
+
+def write(
+    path: str | os.PathLike[str],
+    arrays: Mapping[str, ArrayLike],
+    metadata: Mapping[str, Any],
+    kind: str,
+    alignment: int = ALIGNMENT,
+) -> int:
+    """
+    Write named arrays to one file, atomically.
+
+    :param path: of the file; its folder must exist
+    :param arrays: numbers of any shape, by name
+    :param metadata: anything that JSON can hold
+    :param kind: what the file is, such as ``"recording"``; :func:`open_arrays` can require it
+    :param alignment: the first array starts at a multiple of this, which is a multiple of 64
+    :return: the size of the file
+    """
+    ready = {_checked_name(name): storable(name, value) for name, value in arrays.items()}
+    layout = arrange(kind, _json(metadata), ((name, array.dtype, array.shape) for name, array in ready.items()))
+    header = compose(layout, alignment)
+    if len(header) > MAX_HEADER_NBYTES:
+        allowed = f"the header would have {len(header):,} bytes, at most {MAX_HEADER_NBYTES:,} are allowed"
+        raise ParameterError(_OWNER, "arrays and metadata", "too much", allowed, "Put large things into arrays.")
+    sums = np.zeros(layout.checksums.shape, layout.checksums.dtype)
+    sums[OF_HEADER] = crc32(header)
+    number = OF_BLOCKS
+    with replacing(path) as file:
+        write_all(file, header)
+        file.seek(layout.checksums.nbytes, os.SEEK_CUR)
+        for entry in layout.entries:
+            advice, done = ReadAdvice(ready[entry.name]), 0
+            for block in split(as_bytes(ready[entry.name]), CHECKSUM_BLOCK_NBYTES):
+                advice.will_read(done, len(block))
+                sums[number] = crc32(block)
+                number += 1
+                write_all(file, block)
+                advice.done_reading(done, len(block))
+                done += len(block)
+        sums[OF_CHECKSUMS] = crc32(as_bytes(sums[OF_BLOCKS:]))
+        file.seek(len(header))
+        write_all(file, as_bytes(sums))
+    return len(header) + layout.nbytes
+
+
+def _checked_name(name: str) -> str:
+    if not isinstance(name, str) or not name or name.startswith("__"):
+        raise ParameterError(_OWNER, "the name of an array", name, "it must be text and not begin with '__'")
+    return name
+
+
+def _json(metadata: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(metadata, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(_OWNER, "metadata", dict(metadata), f"it must be valid JSON ({error})") from error
+
+
+@dataclass(frozen=True)
+class _Checksums:
+    """The checksums of a mapped file. This object does not keep the file mapped.
+
+    :param path: of the file
+    :param begin: offset of the data in the file
+    :param layout: of the file
+    """
+
+    path: Path
+    begin: int
+    layout: Layout
+
+    def damage(self, content: memoryview, low: int, high: int) -> Iterator[str]:
+        """Describe every block that does not match its checksum.
+
+        :param content: the whole file
+        :param low: blocks that end before this offset are skipped
+        :param high: blocks that begin at this offset or later are skipped
+        """
+        table, (ends, numbers) = self.layout.checksums, self._index
+        sums = np.frombuffer(content[self.begin + table.begin : self.begin + table.end], "<u4")
+        advice = ReadAdvice(np.frombuffer(content, np.uint8))
+        for place in range(bisect_right(ends, low - self.begin), len(ends)):
+            entry, number = self.layout.entries[place], numbers[place]
+            begin, count = self.begin + entry.begin, checksum_count(entry.nbytes)
+            if begin >= high:
+                break
+            first, last = max(0, (low - begin) // CHECKSUM_BLOCK_NBYTES), min(count, checksum_count(high - begin))
+            for index in range(first, last):
+                start = index * CHECKSUM_BLOCK_NBYTES
+                end = min(start + CHECKSUM_BLOCK_NBYTES, entry.nbytes)
+                advice.will_read(begin + start, end - start)
+                if crc32(content[begin + start : begin + end]) != sums[number + index]:
+                    yield f"{entry.name!r}, bytes {start} to {end - 1}"
+                advice.done_reading(begin + start, end - start)
+
+    @cached_property
+    def _index(self) -> tuple[list[int], list[int]]:
+        """For each array, its end and the number of its first checksum."""
+        ends = [entry.end for entry in self.layout.entries]
+        counts = (checksum_count(entry.nbytes) for entry in self.layout.entries)
+        return ends, list(accumulate(counts, initial=OF_BLOCKS))
+
+
+#: The checksums of every mapped file, as long as the mapping is in use.
+_checksums: WeakKeyDictionary[mmap.mmap, _Checksums] = WeakKeyDictionary()
+
+
+def check_source(content: NDArray[Any]) -> None:
+    """Refuse to copy bytes from a mapped file that do not match their checksums. Other memory is not checked.
+
+    :param content: a contiguous array
+    """
+    pages = mapping_of(content)
+    checksums = None if pages is None else _checksums.get(pages)
+    if pages is not None and checksums is not None and content.nbytes:
+        low = content.ctypes.data - address_of(pages)
+        damage = tuple(checksums.damage(memoryview(pages), low, low + content.nbytes))
+        if damage:
+            raise FileDamagedError(str(checksums.path), damage, _COPY_HINT)
 
 
 class ArrayFile(Mapping[str, NDArray[Any]]):
-    """Read-only arrays by name. They are read from the file when they are looked at, page by page.
+    """Read-only arrays by name, mapped from a file: the system reads a page when it is accessed.
 
-    The file stays mapped as long as one of its arrays is in use, also after :meth:`close`, and keeps its content when
-    another one takes its place. It takes no descriptor: a checkpoint may have more files than a process may open.
+    The mapping lives as long as one of its arrays, also after :meth:`close`, and keeps its content when the file is
+    replaced. It holds no file descriptor: a checkpoint may have more files than a process may open.
 
-    :param path: which file
+    :param path: of the file
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -58,19 +197,22 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
             self._identity = _identity(file)
             size = os.fstat(file.fileno()).st_size
             header_nbytes = self._check_beginning(file.read(LENGTH_NBYTES + BEGINNING_NBYTES), size)
-            self._content: memoryview | None = mapped(file.fileno(), size)
+            content = map_file(file.fileno(), size)
+        self._content: memoryview | None = content
         self._begin = LENGTH_NBYTES + header_nbytes
-        self._layout = self._checked_layout(self._content)
-        self._seal = Seal(self.path, self._begin, self._layout)
-        remember(self._content, self._seal)
-        #: Where each array is, by name.
+        self._layout = self._checked_layout(content)
+        self._checksums = _Checksums(self.path, self._begin, self._layout)
+        pages = mapping_of(content)
+        assert pages is not None
+        _checksums[pages] = self._checksums
+        #: The arrays by name.
         self.entries: dict[str, Entry] = {entry.name: entry for entry in self._layout.entries}
-        #: What the writer said about the arrays.
+        #: What the writer passed as metadata.
         self.metadata: Any = self._parsed_metadata()
 
     @property
     def kind(self) -> str:
-        """What the file is, in the writer's word."""
+        """What the file is, as its writer named it."""
         return self._layout.kind
 
     @property
@@ -80,15 +222,17 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
 
     @property
     def sums(self) -> tuple[int, int]:
-        """The checksums of the header and of all other checksums: two files with the same ones are the same."""
-        sums = self._sums()
+        """The checksums of the header and of all other checksums. They identify the content of the file."""
+        sums = np.frombuffer(self._bytes_of(self._layout.checksums), "<u4")
         return int(sums[OF_HEADER]), int(sums[OF_CHECKSUMS])
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         entry = self.entries[name]
-        if not entry.nbytes:
-            return _frozen(np.empty(entry.shape, entry.dtype))
-        return np.frombuffer(self._bytes_of(entry), entry.dtype).reshape(entry.shape)
+        if entry.nbytes:
+            return np.frombuffer(self._bytes_of(entry), entry.dtype).reshape(entry.shape)
+        array: NDArray[Any] = np.empty(entry.shape, entry.dtype)
+        array.flags.writeable = False
+        return array
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.entries)
@@ -97,12 +241,12 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
         return len(self.entries)
 
     def offset(self, name: str) -> int:
-        """Where in the file an array begins."""
+        """Offset of an array in the file."""
         return self._begin + self.entries[name].begin
 
     @contextmanager
     def opened(self) -> Iterator[int | None]:
-        """The descriptor of the file, for whoever maps parts of it elsewhere; ``None`` if it is not there any more."""
+        """Open the file again and yield its descriptor; ``None`` if it was removed, replaced or changed."""
         try:
             file = self.path.open("rb", buffering=0)
         except OSError:
@@ -112,17 +256,17 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
             yield file.fileno() if _identity(file) == self._identity else None
 
     def verify(self) -> None:
-        """Read everything and compare it with its checksums. The error names every block that is damaged."""
-        damage = tuple(self._seal.damage(self._whole(), 0, self.nbytes))
+        """Compare everything with its checksums. The error names every damaged block."""
+        damage = tuple(self._checksums.damage(self._whole(), 0, self.nbytes))
         if damage:
             raise FileDamagedError(str(self.path), damage)
 
     def check(self, name: str) -> None:
-        """Refuse an array that shall be copied and is damaged."""
-        self._seal.check(self._whole(), self.offset(name), self.offset(name) + self.entries[name].nbytes)
+        """Refuse to copy an array that is damaged."""
+        check_source(self[name])
 
     def close(self) -> None:
-        """Let go of the file. Arrays that are still in use stay valid."""
+        """Release the file. Arrays that are still in use stay valid."""
         self._content = None
 
     def __enter__(self) -> ArrayFile:
@@ -144,7 +288,7 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
             raise ForeignFileError(path, f"it begins with {beginning[: LENGTH_NBYTES + 8]!r}", hint)
         if version > FORMAT_VERSION:
             raise FileVersionError(path, version, FORMAT_VERSION)
-        # The first two checksums stand right behind the header.
+        # The first two checksums follow the header directly.
         if header_nbytes > min(MAX_HEADER_NBYTES, size - LENGTH_NBYTES - 4 * OF_BLOCKS):
             raise FileDamagedError(path, (f"its header has {header_nbytes} bytes, the whole file has {size}",))
         return header_nbytes
@@ -157,9 +301,8 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
             layout = parse(bytes(content[LENGTH_NBYTES : self._begin]), len(content) - self._begin)
         except HeaderError as error:
             raise FileDamagedError(str(self.path), (f"the header: {error}",)) from None
-        table = content[self._begin + 4 * OF_BLOCKS : self._begin + layout.checksums.end]
-        if crc32(table) != sums[OF_CHECKSUMS]:
-            end = self._begin + layout.checksums.end
+        end = self._begin + layout.checksums.end
+        if crc32(content[self._begin + 4 * OF_BLOCKS : end]) != sums[OF_CHECKSUMS]:
             raise FileDamagedError(str(self.path), (f"the checksums, bytes {self._begin + 4} to {end - 1}",))
         return layout
 
@@ -168,9 +311,6 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
             return json.loads(self._layout.metadata)
         except (ValueError, RecursionError) as error:
             raise FileDamagedError(str(self.path), (f"the metadata: {error}",)) from None
-
-    def _sums(self) -> NDArray[np.uint32]:
-        return np.frombuffer(self._bytes_of(self._layout.checksums), "<u4")
 
     def _bytes_of(self, entry: Entry) -> memoryview:
         return self._whole()[self._begin + entry.begin : self._begin + entry.end]
@@ -204,23 +344,18 @@ def _hint(error: Exception) -> str:
 
 
 def _identity(file: BinaryIO | FileIO) -> tuple[int, ...]:
-    """By which a file is told from another one that came to its place, and from itself after it was written to."""
+    """Distinguishes a file from another one at the same path, and from itself after a change."""
     found = os.fstat(file.fileno())
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    array.flags.writeable = False
-    return array
-
-
 def open_arrays(path: str | os.PathLike[str], kind: str | None = None, verify: bool = False) -> ArrayFile:
     """
-    Open a file of arrays. Whatever its size, only its header is read.
+    Open a file of arrays. Only its header is read.
 
-    :param path: which file
-    :param kind: what it must be; ``None`` takes any
-    :param verify: whether to read and check everything at once
+    :param path: of the file
+    :param kind: the kind that it must have; ``None`` accepts any
+    :param verify: compare everything with its checksums
     """
     found = ArrayFile(path)
     if kind is not None and found.kind != kind:

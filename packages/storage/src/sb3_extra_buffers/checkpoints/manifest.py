@@ -1,10 +1,11 @@
-"""The manifest of a checkpoint: which bytes of which segments are its state. Whoever replaces it commits."""
+"""The files of a checkpoint: segments with bytes, and the manifest that says which bytes make up the state."""
 
 from __future__ import annotations
 
 import math
 import secrets
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -13,11 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.checkpoints.array_file import ArrayFile, open_arrays
-from sb3_extra_buffers.checkpoints.dtypes import BY_NAME, name_of
-from sb3_extra_buffers.checkpoints.layout import HeaderError, checked_shape
-from sb3_extra_buffers.checkpoints.segments import Segment, Segments
-from sb3_extra_buffers.checkpoints.writing import as_bytes, write
+from sb3_extra_buffers.checkpoints.array_file import ArrayFile, open_arrays, write
+from sb3_extra_buffers.checkpoints.format import (
+    ALIGNMENT,
+    DTYPES,
+    PAGE_ALIGNMENT,
+    HeaderError,
+    as_bytes,
+    checked_shape,
+    dtype_name,
+    split,
+)
 from sb3_extra_buffers.errors import (
     FileContentError,
     FileDamagedError,
@@ -26,38 +33,51 @@ from sb3_extra_buffers.errors import (
     ForeignFileError,
 )
 
-KIND = "checkpoint"
-NAME = "manifest.safetensors"
-#: Of what the manifest says, and of the state of every part.
+MANIFEST_NAME = "manifest.safetensors"
+_MANIFEST_KIND = "checkpoint"
+#: Version of the manifest and of the state of every part.
 VERSION = 1
-#: Arrays are cut into blocks of this size; those that have not changed stay where they are.
+SEGMENT_PATTERN = "segment-*.safetensors"
+_SEGMENT_NAME = "segment-{:06d}.safetensors"
+_SEGMENT_KIND = "segment"
+#: Segments are kept small: one of which less than half is needed is written again.
+MAX_SEGMENT_NBYTES = 1 << 26
+#: Arrays are split into blocks of this size. A block that has not changed is not written again.
 BLOCK_NBYTES = 1 << 18
-#: Smaller arrays stand in the manifest itself.
+#: Arrays up to this size are part of the manifest.
 MAX_INLINE_NBYTES = 1 << 12
-DIGEST_NBYTES = 16
+_DIGEST_NBYTES = 16
 _INLINE = "array/"
 
 
 def digest(block: memoryview) -> bytes:
-    """By which a block that has changed is told: two blocks that differ do not have the same one."""
-    return sha256(block).digest()[:DIGEST_NBYTES]
+    """A hash that identifies the content of a block."""
+    return sha256(block).digest()[:_DIGEST_NBYTES]
 
 
 def blocks_of(array: NDArray[Any]) -> Iterator[memoryview]:
     """The bytes of a contiguous array, block by block."""
-    content = as_bytes(array)
-    for begin in range(0, len(content), BLOCK_NBYTES):
-        yield content[begin : begin + BLOCK_NBYTES]
+    return split(as_bytes(array), BLOCK_NBYTES)
+
+
+def block_name(array: str, index: int) -> str:
+    """The name of an array's block in its segment."""
+    return f"{array}#{index}"
+
+
+def log_part_name(log: str, begin: int) -> str:
+    """The name of a part of a log in its segment."""
+    return f"{log}@{begin}"
 
 
 @dataclass(frozen=True)
-class Blocked:
-    """An array in blocks.
+class BlockedArray:
+    """An array stored as blocks.
 
     :param dtype: of its elements
     :param shape: of the array
-    :param files: for each block the number of its segment
-    :param digests: for each block
+    :param files: the segment number of each block
+    :param digests: of each block
     """
 
     dtype: np.dtype[Any]
@@ -74,13 +94,13 @@ class Blocked:
         return min(BLOCK_NBYTES, self.nbytes - index * BLOCK_NBYTES)
 
 
-@dataclass(frozen=True)
-class Stretch:
-    """A part of a log: from one position to another, in a segment.
+@dataclass
+class LogPart:
+    """A part of a log that is stored in one segment.
 
-    :param begin: the position of the first byte
-    :param end: behind the last
-    :param file: the number of the segment
+    :param begin: position of the first byte
+    :param end: position after the last byte
+    :param file: the segment number
     """
 
     begin: int
@@ -88,31 +108,43 @@ class Stretch:
     file: int
 
 
+@dataclass(frozen=True)
+class Segment:
+    """What a manifest records about a segment.
+
+    :param nbytes: size of its items
+    :param sums: checksums that identify its content
+    """
+
+    nbytes: int
+    sums: tuple[int, int]
+
+
 @dataclass
 class Manifest:
-    """What a checkpoint is made of.
+    """What a checkpoint consists of.
 
-    :param about: what the owner of the state says about it
+    :param about: the owner's description of the state
     :param facts: of the state
     :param inline: small arrays by name
-    :param arrays: all others
-    :param logs: by key
-    :param segments: all that are needed, by number
-    :param serial: by which it is told from others
-    :param source: the segments that it was loaded from and that nobody has compared with their checksums yet
+    :param arrays: all other arrays
+    :param logs: the parts of each log, by key
+    :param segments: all segments that are needed, by number
+    :param serial: identifies this manifest
+    :param source: the segments it was loaded from, if they were not verified
     """
 
     about: dict[str, Any]
     facts: dict[str, Any]
     inline: dict[str, NDArray[Any]] = field(default_factory=dict)
-    arrays: dict[str, Blocked] = field(default_factory=dict)
-    logs: dict[str, list[Stretch]] = field(default_factory=dict)
+    arrays: dict[str, BlockedArray] = field(default_factory=dict)
+    logs: dict[str, list[LogPart]] = field(default_factory=dict)
     segments: dict[int, Segment] = field(default_factory=dict)
     serial: str = field(default_factory=lambda: secrets.token_hex(16))
     source: Segments | None = field(default=None, compare=False, repr=False)
 
     def write(self, folder: Path) -> None:
-        """Put it in place of the one that is there: from now on, this is the state."""
+        """Replace the manifest in a folder. This commits the checkpoint."""
         digests = b"".join(part for array in self.arrays.values() for part in array.digests)
         said = {
             "version": VERSION,
@@ -120,70 +152,167 @@ class Manifest:
             "about": self.about,
             "facts": self.facts,
             "arrays": {
-                name: {"dtype": name_of(array.dtype), "shape": list(array.shape), "files": array.files}
+                name: {"dtype": dtype_name(array.dtype), "shape": list(array.shape), "files": array.files}
                 for name, array in self.arrays.items()
             },
             "logs": {key: [[part.begin, part.end, part.file] for part in parts] for key, parts in self.logs.items()},
             "segments": {str(number): [part.nbytes, *part.sums] for number, part in self.segments.items()},
         }
         inline = {f"{_INLINE}{name}": array for name, array in self.inline.items()}
-        write(folder / NAME, {"digests": np.frombuffer(digests, np.uint8), **inline}, said, KIND)
+        write(folder / MANIFEST_NAME, {"digests": np.frombuffer(digests, np.uint8), **inline}, said, _MANIFEST_KIND)
 
 
 def read_manifest(folder: Path, verify: bool = True) -> Manifest:
-    """Read what a folder holds.
+    """Read the manifest of a checkpoint.
 
     :param folder: of the checkpoint
-    :param verify: whether to compare small arrays with their checksums
+    :param verify: compare the arrays in the manifest with their checksums
     """
-    path = folder / NAME
+    path = folder / MANIFEST_NAME
     if not folder.exists():
         raise FileMissingError(str(folder), "Check the path: a checkpoint is the folder that save() was given.")
     if folder.is_dir() and not path.exists():
         hint = "If a first save was interrupted there, nothing was saved yet."
-        raise ForeignFileError(str(folder), f"the folder has no {NAME}", hint)
+        raise ForeignFileError(str(folder), f"the folder has no {MANIFEST_NAME}", hint)
     if folder.is_file():
         raise ForeignFileError(str(folder), "a checkpoint is a folder, this is a file")
-    with open_arrays(path, KIND, verify) as file:
+    with open_arrays(path, _MANIFEST_KIND, verify) as file:
         try:
             return _parsed(file)
         except HeaderError as error:
             hint = "It was altered, or made by other code: use another copy of it."
-            raise FileContentError(str(path), "a checkpoint", f"what no state is made of: {error}", hint) from None
+            raise FileContentError(str(path), "a checkpoint", f"an invalid manifest entry: {error}", hint) from None
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, FileVersionError):
                 raise
-            problem = f"the manifest does not fit together ({type(error).__name__}: {error})"
+            problem = f"the manifest is inconsistent ({type(error).__name__}: {error})"
             raise FileDamagedError(str(path), (problem,)) from None
 
 
 def _parsed(file: ArrayFile) -> Manifest:
     said = file.metadata
-    if _whole(said["version"]) > VERSION:
+    if _checked_number(said["version"]) > VERSION:
         raise FileVersionError(str(file.path), said["version"], VERSION)
     arrays, digests, done = {}, file["digests"].tobytes(), 0
     for name, entry in said["arrays"].items():
-        dtype, numbers = BY_NAME[entry["dtype"]], [_whole(number) for number in entry["files"]]
-        found = Blocked(dtype, checked_shape(name, dtype, entry["shape"]), numbers, [])
+        dtype, numbers = DTYPES[entry["dtype"]], [_checked_number(number) for number in entry["files"]]
+        found = BlockedArray(dtype, checked_shape(name, dtype, entry["shape"]), numbers, [])
         count = -(-found.nbytes // BLOCK_NBYTES)
         if len(numbers) != count:
             raise ValueError(f"{name!r} has {len(numbers)} blocks")
-        part = digests[done : done + count * DIGEST_NBYTES]
-        found.digests.extend(part[at : at + DIGEST_NBYTES] for at in range(0, len(part), DIGEST_NBYTES))
+        part = digests[done : done + count * _DIGEST_NBYTES]
+        found.digests.extend(part[at : at + _DIGEST_NBYTES] for at in range(0, len(part), _DIGEST_NBYTES))
         done += len(part)
         arrays[name] = found
     if done != len(digests):
         raise ValueError("digests are missing")
-    logs = {key: [Stretch(*map(_whole, part)) for part in parts] for key, parts in said["logs"].items()}
+    logs = {key: [LogPart(*map(_checked_number, part)) for part in parts] for key, parts in said["logs"].items()}
     segments = {}
     for number, (nbytes, *sums) in said["segments"].items():
-        segments[int(number)] = Segment(_whole(nbytes), (_whole(sums[0]), _whole(sums[1])))
+        segments[int(number)] = Segment(_checked_number(nbytes), (_checked_number(sums[0]), _checked_number(sums[1])))
     inline = {name[len(_INLINE) :]: file[name].copy() for name in file if name.startswith(_INLINE)}
     about, facts = dict(said["about"]), dict(said["facts"])
     return Manifest(about, facts, inline, arrays, logs, segments, str(said["serial"]))
 
 
-def _whole(number: Any) -> int:
+def _checked_number(number: Any) -> int:
     if type(number) is not int or number < 0:
-        raise ValueError(f"{number!r} is no number")
+        raise ValueError(f"{number!r} is not a valid number")
     return number
+
+
+def folder_nbytes(folder: Path) -> int:
+    """Size of all files of a checkpoint. Files that another process removes meanwhile are skipped."""
+    found = 0
+    try:
+        for path in folder.iterdir():
+            with suppress(FileNotFoundError):
+                found += path.stat().st_size if path.is_file() else 0
+    except FileNotFoundError:
+        raise FileMissingError(str(folder)) from None
+    return found
+
+
+def segment_number(path: Path) -> int | None:
+    """The number of a segment; ``None`` for other files."""
+    digits = path.name.partition("-")[2].partition(".")[0]
+    return int(digits) if digits.isdecimal() and path.name == _SEGMENT_NAME.format(int(digits)) else None
+
+
+def write_segments(
+    folder: Path, items: dict[str, NDArray[np.uint8]], number: int
+) -> Iterator[tuple[int, Segment, list[str]]]:
+    """Write items to new segments; yields the number of each segment and the names of its items.
+
+    :param folder: of the checkpoint
+    :param items: bytes in one dimension, by name
+    :param number: of the first segment
+    """
+    pending: dict[str, NDArray[np.uint8]] = {}
+    nbytes = 0
+    for place, (name, content) in enumerate(items.items(), 1):
+        pending[name] = content
+        nbytes += content.nbytes
+        if nbytes >= MAX_SEGMENT_NBYTES or place == len(items):
+            path = folder / _SEGMENT_NAME.format(number)
+            # Full blocks of arrays come first; they are page-aligned so that they can be mapped.
+            first = next(iter(pending.values()))
+            write(path, pending, {}, _SEGMENT_KIND, ALIGNMENT if first.nbytes % PAGE_ALIGNMENT else PAGE_ALIGNMENT)
+            yield number, Segment(nbytes, open_arrays(path).sums), list(pending)
+            pending, nbytes, number = {}, 0, number + 1
+
+
+class Segments:
+    """The opened segments of a checkpoint.
+
+    :param folder: of the checkpoint
+    :param known: the segments that the manifest records
+    """
+
+    def __init__(self, folder: Path, known: dict[int, Segment]) -> None:
+        self._files = {number: _open_segment(folder, number, segment) for number, segment in known.items()}
+
+    def item(self, number: int, name: str, nbytes: int) -> NDArray[np.uint8]:
+        """The bytes of an item; read-only and mapped."""
+        return self._file_with(number, name, nbytes)[name]
+
+    def place(self, number: int, name: str, nbytes: int) -> tuple[ArrayFile, int]:
+        """The file of an item, and its offset in the file."""
+        file = self._file_with(number, name, nbytes)
+        return file, file.offset(name)
+
+    def check(self, number: int, name: str) -> None:
+        """Refuse to write an item again if it was loaded from damaged bytes."""
+        file = self._files.get(number)
+        if file is not None and name in file.entries:
+            file.check(name)
+
+    def verify(self) -> None:
+        """Compare everything with its checksums."""
+        for file in self._files.values():
+            file.verify()
+
+    def _file_with(self, number: int, name: str, nbytes: int) -> ArrayFile:
+        file = self._files.get(number)
+        entry = None if file is None else file.entries.get(name)
+        if file is None or entry is None or entry.dtype != np.uint8 or entry.shape != (nbytes,):
+            raise KeyError(f"{nbytes} bytes named {name!r} in segment {number}")
+        return file
+
+
+def segments_exist(folder: Path, known: dict[int, Segment]) -> bool:
+    """Whether a folder still has all segments that a manifest records. Only headers are read."""
+    try:
+        for number, segment in known.items():
+            _open_segment(folder, number, segment).close()
+    except (FileMissingError, FileDamagedError, ForeignFileError, FileContentError, FileVersionError):
+        return False
+    return True
+
+
+def _open_segment(folder: Path, number: int, segment: Segment) -> ArrayFile:
+    path = folder / _SEGMENT_NAME.format(number)
+    file = open_arrays(path, _SEGMENT_KIND)
+    if file.sums != segment.sums:
+        raise FileDamagedError(str(path), ("it is not the file that the manifest knows under this name",))
+    return file

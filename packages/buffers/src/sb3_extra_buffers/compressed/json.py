@@ -1,0 +1,240 @@
+"""JSON forms of what a checkpoint says about a buffer: spaces, arguments of constructors, and infos."""
+
+from __future__ import annotations
+
+import json
+import os
+from base64 import b64decode, b64encode
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.checkpoints import State, StateError
+from sb3_extra_buffers.codecs import CodecSpec
+from sb3_extra_buffers.errors import ExtraBuffersError, ParameterError
+
+#: Limit for the numbers of a space. A larger claim is refused before memory is allocated.
+MAX_SPACE_NBYTES = 1 << 30
+_NUMBER_KINDS = "biuf"
+_EXACT_TYPES = (
+    "a checkpoint can hold None, bool, int, float, str, numbers and arrays of numbers of numpy, and lists, tuples and "
+    "dictionaries of these"
+)
+_EXACT_HINT = "Leave it out, or use save_replay_buffer of the model, which pickles any."
+#: Python reads at least this many decimal digits, whatever its limit is set to.
+_MAX_DIGITS = 640
+_MAX_INT = 10**_MAX_DIGITS
+
+
+def can_hold(values: np.generic | NDArray[Any]) -> bool:
+    """Whether :func:`numbers_from_json` can read an array of this dtype and size."""
+    return values.dtype.kind in _NUMBER_KINDS and values.nbytes <= MAX_SPACE_NBYTES
+
+
+def numbers_to_json(values: Any) -> dict[str, str]:
+    """Convert an array or number, bit by bit. Equal numbers are stored once."""
+    array = np.asarray(values)
+    flat = np.ascontiguousarray(array).reshape(-1)
+    if flat.size and flat.tobytes() == flat[:1].tobytes() * flat.size:
+        flat = flat[:1]
+    return {"dtype": array.dtype.str, "bytes": b64encode(flat.tobytes()).decode()}
+
+
+def numbers_from_json(said: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Read what :func:`numbers_to_json` wrote."""
+    dtype = np.dtype(str(said["dtype"]))
+    if dtype.kind not in _NUMBER_KINDS:
+        raise ValueError(f"{dtype} is not a dtype of numbers")
+    if not all(type(axis) is int and axis >= 0 for axis in shape) or prod(shape) * dtype.itemsize > MAX_SPACE_NBYTES:
+        raise ValueError(f"it has the shape {shape}")
+    flat = np.frombuffer(b64decode(said["bytes"], validate=True), dtype)
+    if flat.size == 1:
+        return np.full(shape, flat[0], dtype)
+    return flat.reshape(shape).copy()
+
+
+def space_to_json(owner: str, space: spaces.Space[Any]) -> dict[str, Any]:
+    """Convert a space.
+
+    :param owner: name of the buffer's class, for errors
+    :param space: a Box, Discrete, MultiDiscrete, MultiBinary, or a Dict of these
+    """
+    shape = [int(axis) for axis in space.shape or ()]
+    if type(space) is spaces.Dict:
+        return {"kind": "Dict", "parts": [[key, space_to_json(owner, part)] for key, part in space.spaces.items()]}
+    if type(space) is spaces.Box:
+        return {"kind": "Box", "shape": shape, **_numbers_of(space, "low", "high")}
+    if type(space) is spaces.Discrete:
+        return {"kind": "Discrete", **_numbers_of(space, "n", "start")}
+    if type(space) is spaces.MultiDiscrete:
+        return {"kind": "MultiDiscrete", "shape": shape, **_numbers_of(space, "nvec", "start")}
+    if type(space) is spaces.MultiBinary:
+        return {"kind": "MultiBinary", "shape": shape}
+    allowed = "a checkpoint can hold Box, Discrete, MultiDiscrete, MultiBinary, and Dict spaces of these"
+    raise ParameterError(owner, "space", space, allowed, "save_replay_buffer of the model pickles any.")
+
+
+def _numbers_of(space: spaces.Space[Any], *names: str) -> dict[str, Any]:
+    return {name: numbers_to_json(getattr(space, name)) for name in names}
+
+
+def space_from_json(said: Any) -> spaces.Space[Any]:
+    """Read what :func:`space_to_json` wrote."""
+    try:
+        return _SPACES[said["kind"]](said)
+    except (KeyError, TypeError, ValueError, AssertionError) as error:
+        raise StateError(f"a space cannot be read ({type(error).__name__}: {error})") from None
+
+
+def _box(said: Any) -> spaces.Space[Any]:
+    shape = tuple(said["shape"])
+    low, high = numbers_from_json(said["low"], shape), numbers_from_json(said["high"], shape)
+    return spaces.Box(low, high, shape, low.dtype.type)
+
+
+def _discrete(said: Any) -> spaces.Space[Any]:
+    n, start = numbers_from_json(said["n"], ()), numbers_from_json(said["start"], ())
+    return spaces.Discrete(n.item(), start=start.item(), dtype=n.dtype.type)
+
+
+def _multi_discrete(said: Any) -> spaces.Space[Any]:
+    shape = tuple(said["shape"])
+    nvec, start = numbers_from_json(said["nvec"], shape), numbers_from_json(said["start"], shape)
+    return spaces.MultiDiscrete(nvec, dtype=nvec.dtype.type, start=start)
+
+
+def _multi_binary(said: Any) -> spaces.Space[Any]:
+    shape = tuple(said["shape"])
+    numbers_from_json({"dtype": "|i1", "bytes": "AA=="}, shape)  # refuses shapes that are too large
+    return spaces.MultiBinary(shape if len(shape) != 1 else shape[0])
+
+
+def _dict(said: Any) -> spaces.Space[Any]:
+    # An OrderedDict keeps the saved order: gymnasium sorts the keys of other mappings.
+    return spaces.Dict(OrderedDict((str(key), space_from_json(part)) for key, part in said["parts"]))
+
+
+_SPACES: dict[str, Callable[[Any], spaces.Space[Any]]] = {
+    "Box": _box,
+    "Dict": _dict,
+    "Discrete": _discrete,
+    "MultiBinary": _multi_binary,
+    "MultiDiscrete": _multi_discrete,
+}
+
+
+def to_json(owner: str, name: str, value: Any) -> Any:
+    """Convert an argument of a constructor.
+
+    :param owner: name of the buffer's class, for errors
+    :param name: of the argument
+    :param value: of the argument
+    """
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.generic) and can_hold(value):
+        return value.item()
+    if isinstance(value, np.ndarray) and can_hold(value):
+        return _array_to_json(value)
+    if isinstance(value, spaces.Space):
+        return {"space": space_to_json(owner, value)}
+    if isinstance(value, CodecSpec):
+        return {"codec": value.to_json()}
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, (np.generic, bool, int, float))):
+        return {"dtype": np.dtype(value).str}
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping) and all(isinstance(key, (bool, int, float, str)) for key in value):
+        return {"mapping": [[key, to_json(owner, name, part)] for key, part in value.items()]}
+    if isinstance(value, (tuple, list)):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {kind: [to_json(owner, name, part) for part in value]}
+    raise ParameterError(owner, name, value, "a checkpoint cannot hold it", "save_replay_buffer of the model can.")
+
+
+def _array_to_json(array: NDArray[Any]) -> dict[str, Any]:
+    return {"array": {"shape": list(array.shape), **numbers_to_json(array)}}
+
+
+def to_exact_json(owner: str, name: str, value: Any) -> Any:
+    """Convert a value so that :func:`from_json` returns the same types, dtypes and bits; refuse any other.
+
+    :param owner: name of the buffer's class, for errors
+    :param name: of the attribute that the value belongs to
+    :param value: to convert
+    """
+    try:
+        return _exact(owner, name, value)
+    except RecursionError:
+        problem = "it contains itself, or is too deep"
+        raise ParameterError(owner, name, type(value).__name__, problem, _EXACT_HINT) from None
+
+
+def _exact(owner: str, name: str, value: Any) -> Any:
+    # Exact types: a subclass, such as an IntEnum or numpy's float64, would be read as its base class.
+    kind = type(value)
+    if value is None or kind in (bool, float, str) or (kind is int and abs(value) < _MAX_INT):
+        return value
+    if isinstance(value, np.generic) and can_hold(value):
+        return {"number": numbers_to_json(value)}
+    if kind is np.ndarray and can_hold(value):
+        return _array_to_json(value)
+    if kind in (dict, OrderedDict):  # Stable-Baselines3 keeps last observations as OrderedDict
+        pairs = [[_exact(owner, name, key), _exact(owner, name, part)] for key, part in value.items()]
+        return {"mapping" if kind is dict else "ordered": pairs}
+    if kind in (list, tuple):
+        return {kind.__name__: [_exact(owner, name, part) for part in value]}
+    if kind is int:  # repr() of it may fail, too
+        allowed = f"it must have at most {_MAX_DIGITS} digits"
+        raise ParameterError(owner, name, f"an int of {value.bit_length()} bits", allowed, _EXACT_HINT)
+    raise ParameterError(owner, name, value, _EXACT_TYPES, _EXACT_HINT)
+
+
+def from_json(said: Any) -> Any:
+    """Read what :func:`to_json` or :func:`to_exact_json` wrote."""
+    if not isinstance(said, dict):
+        return said
+    if len(said) != 1:
+        raise StateError(f"an argument is {said!r}")
+    ((kind, content),) = said.items()
+    try:
+        return _VALUES[kind](content)
+    except (KeyError, TypeError, ValueError, OverflowError, SyntaxError, ExtraBuffersError) as error:
+        raise StateError(f"an argument is {said!r} ({type(error).__name__}: {error})") from None
+
+
+_VALUES: dict[str, Callable[[Any], Any]] = {
+    "array": lambda said: numbers_from_json(said, tuple(said["shape"])),
+    "space": space_from_json,
+    "codec": CodecSpec.from_json,
+    "dtype": lambda said: np.dtype(str(said)),
+    "list": lambda said: [from_json(part) for part in said],
+    "mapping": lambda said: {from_json(key): from_json(part) for key, part in said},
+    "number": lambda said: numbers_from_json(said, ())[()],
+    "ordered": lambda said: OrderedDict((from_json(key), from_json(part)) for key, part in said),
+    "tuple": lambda said: tuple(from_json(part) for part in said),
+}
+
+
+def infos_state(owner: str, infos: NDArray[Any]) -> State:
+    """The state of an array of info dictionaries: a line of JSON for each.
+
+    :param owner: name of the buffer's class, for errors
+    :param infos: dictionaries
+    """
+    lines = (json.dumps(to_exact_json(owner, "infos", info)) if info else "" for info in infos.reshape(-1).tolist())
+    return State({}, {"lines": np.frombuffer("\n".join(lines).encode(), np.uint8)})
+
+
+def infos_from(state: State, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Read what :func:`infos_state` wrote."""
+    lines = state.array("lines", np.uint8, None).tobytes().decode().split("\n")
+    infos = [from_json(json.loads(line)) if line else {} for line in lines]
+    if len(infos) != prod(shape) or not all(type(info) is dict for info in infos):
+        raise StateError(f"there are {len(lines)} infos, or some are not dictionaries")
+    return np.array(infos, dtype=object).reshape(shape)

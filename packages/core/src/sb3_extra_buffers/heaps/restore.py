@@ -1,0 +1,204 @@
+"""Payloads that were saved segment by segment, and lie in files in pieces."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.heaps.state import Piece, State, StateError
+from sb3_extra_buffers.memory import Bytes, Indices
+
+# A position is the number of a segment and an offset into it, as in the heap that was saved.
+_SHIFT = 32
+#: Payloads that are looked at together: what is needed for these stays in a core's own cache.
+_AT_ONCE = 1 << 15
+#: Numbers may be missing. If more are than there are segments, and than these, all get new ones.
+_SPARE_NUMBERS = 256
+
+
+@dataclass(frozen=True)
+class LogPart:
+    """A piece of a segment that will be a segment of its own.
+
+    :param old: position of its first byte in the heap that was saved
+    :param log: the number that the segment was saved under
+    :param begin: position of the first byte there
+    :param content: the bytes
+    """
+
+    old: int
+    log: int
+    begin: int
+    content: Bytes
+
+
+def log_parts(state: State) -> list[LogPart]:
+    """All pieces of all segments, in the order of their positions."""
+    found: list[LogPart] = []
+    for number, log, begin, nbytes in (_segment(entry) for entry in state.fact("segments", list)):
+        if found and number << _SHIFT <= found[-1].old:
+            raise StateError("segments are out of order")
+        pieces = covering(state.pieces.get(str(log), ()), begin, begin + nbytes)
+        found += [
+            LogPart((number << _SHIFT) + piece.begin - begin, log, piece.begin, piece.content) for piece in pieces
+        ]
+    return found
+
+
+def _segment(entry: object) -> list[int]:
+    fits = isinstance(entry, list) and len(entry) == 4 and all(type(number) is int for number in entry)
+    if not fits or not all(0 <= number < 1 << limit for number, limit in zip(entry, (31, 62, 62, _SHIFT))):  # type: ignore[call-overload]
+        raise StateError(f"a segment is {entry!r}")
+    return entry  # type: ignore[return-value]
+
+
+def covering(pieces: Iterable[Piece], begin: int, end: int) -> list[Piece]:
+    """The pieces of a log from one position to another, without gaps."""
+    found: list[Piece] = []
+    for piece in pieces:
+        behind = piece.begin + len(piece.content)
+        if behind <= begin or piece.begin >= end:
+            continue
+        if piece.begin < begin:  # of what is older, nobody needs anything
+            piece = Piece(begin, piece.content[begin - piece.begin :])
+        if piece.begin != (found[-1].begin + len(found[-1].content) if found else begin) or behind > end:
+            raise StateError(f"bytes from {piece.begin} to {behind} are not where they belong")
+        found.append(piece)
+    if (found[-1].begin + len(found[-1].content) if found else begin) != end:
+        raise StateError(f"bytes up to {end} are missing")
+    return found
+
+
+def adopt(parts: list[LogPart], starts: Indices, lengths: Indices) -> list[tuple[int, LogPart, int]]:
+    """Refuse payloads that lie in no part, and let each part become a segment: its number, the part, its payloads.
+
+    A segment that was saved in one piece keeps its number, so what is in it has the position that it had. Where it has
+    another one, it is written to ``starts``.
+
+    :param parts: in the order of their positions
+    :param starts: where payloads were
+    :param lengths: their sizes; 0 where there is none
+    """
+    if not parts:
+        if lengths.any():
+            raise StateError("a payload lies outside of all segments")
+        return []
+    olds = np.array([part.old for part in parts], np.int64)
+    sizes = np.array([len(part.content) for part in parts], np.int64)
+    numbers = _numbers(olds)
+    shifts = (numbers << _SHIFT) - olds
+    are_moved, find = shifts != 0, _Search(olds, sizes)
+    counts = np.zeros(len(parts), np.int64)
+    for begin in range(0, len(starts), _AT_ONCE):
+        some, some_lengths = starts[begin : begin + _AT_ONCE], lengths[begin : begin + _AT_ONCE]
+        held = None if some_lengths.all() else np.flatnonzero(some_lengths)
+        old, nbytes = (some, some_lengths) if held is None else (some[held], some_lengths[held])
+        if not len(old):
+            continue
+        which = find(old, nbytes)
+        found = np.bincount(which, minlength=len(parts))
+        counts += found
+        if found[are_moved].any():  # only then: pages that are not written to stay in their file
+            moved = np.flatnonzero(are_moved[which])
+            some[moved if held is None else held[moved]] += shifts[which[moved]]
+    # Of a segment that was saved in several pieces, one may hold nothing any more.
+    return [found for found in zip(numbers.tolist(), parts, counts.tolist()) if found[2]]
+
+
+class _Search:
+    """Finds the parts that payloads lie in, or refuses them.
+
+    :param olds: the positions of parts, in order
+    :param sizes: of these
+    """
+
+    def __init__(self, olds: Indices, sizes: Indices) -> None:
+        self._olds, self._sizes = olds, sizes
+        segments = olds >> _SHIFT
+        # Most segments are one part. Where that is so, the number of the segment leads there without a search.
+        self._first = np.zeros(min(int(segments[-1]) + 1, 2 * len(olds) + _SPARE_NUMBERS), np.int64)
+        known = segments < len(self._first)
+        self._first[segments[known][::-1]] = np.flatnonzero(known)[::-1]
+
+    def __call__(self, starts: Indices, lengths: Indices) -> Indices:
+        olds, sizes = self._olds, self._sizes
+        which = self._first.take(starts >> _SHIFT, mode="clip")
+        offsets = starts - olds[which]
+        # Not «offset + length > size»: a huge offset would overflow and look small. Seen as unsigned, a negative
+        # one is huge.
+        room = sizes[which] - lengths
+        elsewhere = np.flatnonzero((offsets.view(np.uint64) > room.view(np.uint64)) | (room < 0))
+        if len(elsewhere):
+            some = starts[elsewhere]
+            found = np.searchsorted(olds, some, "right") - 1
+            if found.min() < 0 or (some - olds[found] > sizes[found] - lengths[elsewhere]).any():
+                raise StateError("a payload lies outside of all segments")
+            which[elsewhere] = found
+        return which
+
+
+def _numbers(olds: Indices) -> Indices:
+    """The number of the segment that each part becomes."""
+    old = olds >> _SHIFT
+    own = np.append(True, old[1:] != old[:-1])
+    if old[-1] > 2 * len(olds) + _SPARE_NUMBERS:
+        return np.arange(len(olds))
+    numbers = old.copy()
+    numbers[~own] = old[-1] + 1 + np.arange(np.count_nonzero(~own))
+    return numbers
+
+
+class SavedBytes:
+    """Reads payloads where they were saved.
+
+    :param pieces: one behind the other, without gaps
+    """
+
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        #: What the pieces hold, one behind the other.
+        self.contents = [piece.content for piece in pieces]
+        self._begins = np.array([piece.begin for piece in pieces], np.int64)
+        self._bases = np.array([content.ctypes.data for content in self.contents], np.uint64)
+        #: Behind the last position.
+        self.end = pieces[-1].begin + len(pieces[-1].content) if pieces else 0
+
+    def check(self, starts: Indices, lengths: Indices) -> None:
+        """Refuse payloads that do not lie in one piece."""
+        numbers = np.searchsorted(self._begins, starts, "right") - 1
+        ends = np.append(self._begins[1:], self.end)
+        if numbers.min() < 0 or (starts + lengths > ends[numbers]).any():
+            raise StateError("a payload lies in two pieces")
+
+    def view(self, start: int, length: int) -> memoryview:
+        """The bytes of one payload."""
+        number, offset = self.place(start)
+        return memoryview(self.contents[number])[offset : offset + length]
+
+    def addresses(self, starts: Indices) -> NDArray[np.uint64]:
+        """Where payloads are in memory."""
+        numbers, offsets = self.places(starts)
+        found: NDArray[np.uint64] = self._bases[numbers] + offsets.astype(np.uint64)
+        return found
+
+    def places(self, starts: Indices) -> tuple[Indices, Indices]:
+        """The number of the piece that each payload lies in, and where in it."""
+        numbers = np.searchsorted(self._begins, starts, "right") - 1
+        return numbers, starts - self._begins[numbers]
+
+    def place(self, start: int) -> tuple[int, int]:
+        """What :meth:`places` says, of one payload."""
+        number = bisect_right(self._begins, start) - 1
+        return number, start - int(self._begins[number])
+
+    def cut(self, begin: int, end: int) -> list[Bytes]:
+        """The bytes from one position to another."""
+        found = []
+        for first, content in zip(self._begins.tolist(), self.contents):
+            low, high = max(begin - first, 0), min(end - first, len(content))
+            if low < high:
+                found.append(content[low:high])
+        return found

@@ -1,0 +1,123 @@
+"""Memory mappings of files: create them, place them over existing memory, advise the system about reading them."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.memory import address_of, mapping_of
+
+#: The value on Linux, on every processor.
+_MAP_FIXED = 0x10
+#: A page fault on Linux also maps up to this many bytes around it that are in the page cache, so some pages that were
+#: released are mapped again.
+_FAULT_AROUND_NBYTES = 1 << 16
+
+
+def can_map() -> bool:
+    """Whether file content can be mapped over existing memory. Elsewhere it is copied."""
+    return sys.platform == "linux" and sys.maxsize > 1 << 32
+
+
+def allocate_mappable(nbytes: int) -> NDArray[np.uint8]:
+    """Allocate memory that files can be mapped over."""
+    if not can_map():
+        return np.empty(nbytes, np.uint8)
+    return np.frombuffer(mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
+
+
+def is_mappable(array: NDArray[Any]) -> bool:
+    """Whether files can be mapped over an array: it starts at a page of a mapping that it keeps alive."""
+    pages = mapping_of(array)
+    return can_map() and pages is not None and is_page_aligned(array.ctypes.data) and array.flags.c_contiguous
+
+
+def is_page_aligned(number: int) -> bool:
+    """Whether an address, offset or size is a multiple of the page size."""
+    return number % mmap.PAGESIZE == 0
+
+
+def map_file(descriptor: int, nbytes: int) -> memoryview:
+    """Map a whole file read-only. The file may be closed, replaced or removed afterwards.
+
+    :param descriptor: of the file
+    :param nbytes: size of the file
+    """
+    if not can_map():
+        return memoryview(mmap.mmap(descriptor, nbytes, access=mmap.ACCESS_READ))
+    # Python's own mapping of a file keeps a descriptor open; a process may open about a thousand.
+    pages = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)
+    _map_at(address_of(pages), nbytes, mmap.PROT_READ, mmap.MAP_SHARED, descriptor, 0)
+    return memoryview(pages)
+
+
+def map_over(target: NDArray[np.uint8], descriptor: int, offset: int) -> None:
+    """Map bytes of a file over memory, copy-on-write. The file may be closed, replaced or removed afterwards.
+
+    :param target: whole pages of memory that :func:`is_mappable`
+    :param descriptor: of the file
+    :param offset: of the first byte in the file; a multiple of the page size
+    """
+    begin, nbytes = target.ctypes.data, target.nbytes
+    if not (is_page_aligned(begin) and is_page_aligned(nbytes) and is_page_aligned(offset)):
+        raise ValueError(f"{nbytes} bytes at address {begin}, byte {offset} of a file: not aligned to pages")
+    if os.fstat(descriptor).st_size < offset + nbytes:  # reading there would end the process
+        raise ValueError(f"a file has no {nbytes} bytes at {offset}")
+    _map_at(begin, nbytes, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE, descriptor, offset)
+
+
+def _map_at(begin: int, nbytes: int, protection: int, flags: int, descriptor: int, offset: int) -> None:
+    if _mmap()(begin, nbytes, protection, flags | _MAP_FIXED, descriptor, offset) != begin:
+        raise MemoryError(f"The operating system refused to map {nbytes:,} bytes of a file.")
+
+
+@cache
+def _mmap() -> Callable[..., Any]:
+    # Python's mmap does not take an address.
+    import ctypes
+
+    function = ctypes.CDLL(None).mmap
+    function.restype = ctypes.c_void_p
+    numbers = (ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64)
+    function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *numbers)
+    return function
+
+
+class ReadAdvice:
+    """madvise for an array that is read once from start to end: prefetch what comes next, release what was read.
+
+    Copying a mapped file would otherwise leave all of it resident. Memory that is not a read-only mapping is not
+    affected: releasing writable pages would lose their content.
+
+    :param array: the array
+    """
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        mapping = mapping_of(array)
+        self._mapping = mapping if mapping is not None and memoryview(mapping).readonly else None
+        self._begin = 0 if self._mapping is None else array.ctypes.data - address_of(self._mapping)
+
+    def will_read(self, begin: int, nbytes: int) -> None:
+        """Prefetch bytes of the array, also in a mapping that is marked for random access."""
+        self._advise("MADV_WILLNEED", begin, nbytes)
+
+    def done_reading(self, begin: int, nbytes: int) -> None:
+        """Release bytes of the array."""
+        around = min(_FAULT_AROUND_NBYTES, self._begin + begin)
+        self._advise("MADV_DONTNEED", begin - around, nbytes + around)
+
+    def _advise(self, option: str, begin: int, nbytes: int) -> None:
+        code = getattr(mmap, option, None)
+        if self._mapping is not None and code is not None:
+            end = self._begin + begin + nbytes
+            first = (self._begin + begin) // mmap.PAGESIZE * mmap.PAGESIZE
+            with suppress(OSError):  # advice is optional
+                self._mapping.madvise(code, first, end - first)
