@@ -264,7 +264,7 @@ class ObservationStorage:
         return all(bool(store.holds(self._cells[step]).all()) for store in self.stores())
 
     def lost_steps(self) -> NDArray[np.bool_]:
-        """For each step, whether frames of it were evicted. Unlike cells, they need not be those of the oldest steps."""
+        """For each step, whether frames of it were evicted. They need not be those of the oldest steps."""
         lost = np.zeros(len(self._cells), np.bool_)
         for store in self._evicting():
             mask = store.lost()
