@@ -1,4 +1,4 @@
-"""``CellStore``: one payload per cell, in a section of a heap that others may share."""
+"""``CellStore``: one payload per cell, in a section of a heap that several stores may share."""
 
 import pickle
 
@@ -59,14 +59,14 @@ def test_only_written_cells_are_held():
     assert store.holds(np.array([2, 3, 4])).tolist() == [False, True, True]
 
 
-def test_the_codec_is_named_with_the_reason_for_it():
+def test_the_description_names_the_codec_and_the_reason():
     heap = create("memory", 10)
-    assert store_on(heap, codec="gzip3").codec == "gzip/3"
-    assert store_on(heap, codec="rle", reason="chosen: it is small").codec == "rle (chosen: it is small)"
+    assert store_on(heap, codec="gzip3").describe() == "gzip/3"
+    assert store_on(heap, codec="rle", reason="chosen: it is small").describe() == "rle (chosen: it is small)"
     assert store_on(heap).overhead == 0
 
 
-def test_what_a_ring_dropped_is_an_error_that_says_so_and_the_rest_can_be_read():
+def test_reading_an_evicted_cell_is_an_error_and_the_others_can_be_read():
     store = store_on(create("ring", 10, capacity=3 * NBYTES), codec="none")
     for cell in range(10):
         store.write(np.array([cell]), flat(cell))
@@ -76,13 +76,13 @@ def test_what_a_ring_dropped_is_an_error_that_says_so_and_the_rest_can_be_read()
         read(store, 9, 6, 5)
 
 
-def test_cells_of_a_ring_are_zero_as_long_as_nothing_was_dropped():
+def test_unwritten_cells_of_a_ring_are_zero_before_the_first_eviction():
     store = store_on(create("ring", 10, capacity=3 * NBYTES), codec="none")
     store.write(np.array([3]), flat(7))
     assert read(store, 3, 4)[:, 0].tolist() == [7, 0]
 
 
-def test_a_row_that_does_not_fit_changes_nothing():
+def test_a_write_that_does_not_fit_changes_nothing():
     store = store_on(create("ring", 10, capacity=3 * NBYTES), codec="none")
     store.write(np.array([0, 1]), flat(5, 6))
     with pytest.raises(HeapFullError, match="256 bytes were needed at once, the capacity is 192 bytes"):
@@ -94,7 +94,7 @@ def test_a_row_that_does_not_fit_changes_nothing():
 
 @pytest.fixture
 def encoded(monkeypatch):
-    """How many rows were encoded, call by call."""
+    """Number of rows of each call of ``encode_batch``."""
     counts, encode_batch = [], cells_module.encode_batch
     monkeypatch.setattr(
         cells_module,
@@ -105,7 +105,7 @@ def encoded(monkeypatch):
 
 
 def refusal(attempt):
-    """What is said if there is no room."""
+    """The error message if there is no room."""
     try:
         attempt()
     except HeapFullError as error:
@@ -115,8 +115,8 @@ def refusal(attempt):
 
 @pytest.mark.parametrize("noisy", range(17))
 @pytest.mark.parametrize("rows_at_once", [16, 5])
-def test_what_is_refused_before_it_is_written_is_what_cannot_be_written(noisy, rows_at_once, monkeypatch):
-    monkeypatch.setattr(cells_module, "_MAX_ROW_NBYTES", rows_at_once * NBYTES)
+def test_rows_are_refused_before_a_write_exactly_if_the_write_would_fail(noisy, rows_at_once, monkeypatch):
+    monkeypatch.setattr(cells_module, "_MAX_STEP_NBYTES", rows_at_once * NBYTES)
     rows = np.random.default_rng(0).permutation(np.arange(16 * NBYTES)).astype(np.uint8).reshape(16, NBYTES)
     rows[noisy:] = 7
     widest = bind("gzip", CellSpec(np.uint8, NBYTES)).max_encoded_nbytes
@@ -126,7 +126,7 @@ def test_what_is_refused_before_it_is_written_is_what_cannot_be_written(noisy, r
         assert said == refusal(lambda store=store: store.write(np.arange(16), rows))
 
 
-def test_rows_are_encoded_to_see_whether_they_fit_only_until_the_rest_fits_for_certain(encoded):
+def test_the_check_for_room_encodes_rows_only_until_the_others_surely_fit(encoded):
     widest = bind("gzip", CellSpec(np.uint8, NBYTES)).max_encoded_nbytes + 64
     noise = np.random.default_rng(0).integers(0, 256, (16, NBYTES), np.uint8)
     for rows, capacity, counts in (
@@ -143,8 +143,8 @@ def test_rows_are_encoded_to_see_whether_they_fit_only_until_the_rest_fits_for_c
     assert not encoded
 
 
-def test_a_long_write_reserves_a_bounded_worst_case_at_a_time(monkeypatch):
-    monkeypatch.setattr(cells_module, "_MAX_ROW_NBYTES", 4 * NBYTES)
+def test_a_long_write_reserves_room_in_steps_of_limited_size(monkeypatch):
+    monkeypatch.setattr(cells_module, "_MAX_STEP_NBYTES", 4 * NBYTES)
     heap = create("memory", 10)
     store, reserved = store_on(heap), []
     reserve = heap.reserve
@@ -155,7 +155,7 @@ def test_a_long_write_reserves_a_bounded_worst_case_at_a_time(monkeypatch):
 
 
 def test_a_long_write_that_fails_leaves_each_cell_old_or_new(monkeypatch):
-    monkeypatch.setattr(cells_module, "_MAX_ROW_NBYTES", 4 * NBYTES)
+    monkeypatch.setattr(cells_module, "_MAX_STEP_NBYTES", 4 * NBYTES)
     heap = create("memory", 10)
     store, commit, count = store_on(heap), heap.commit, []
     store.write(np.arange(10), flat(*[50] * 10))
@@ -177,7 +177,7 @@ def test_a_long_write_that_fails_leaves_each_cell_old_or_new(monkeypatch):
 
 
 @pytest.mark.parametrize("threads", [None, 1, 4])
-def test_the_number_of_threads_does_not_change_what_is_read(threads):
+def test_the_number_of_threads_does_not_change_the_content(threads):
     store = store_on(create("memory", 10), codec="gzip", threads=threads)
     store.write(np.arange(10), flat(*range(10)))
     assert read(store, 3, 3, 9, 0)[:, 0].tolist() == [3, 3, 9, 0]
@@ -191,7 +191,7 @@ def test_clearing_makes_every_cell_zero():
     assert not read(store, *range(10)).any()
 
 
-def test_stores_still_share_their_heap_after_a_trip_through_pickle():
+def test_stores_share_their_heap_after_pickling():
     heap = create("memory", 20)
     stores = [store_on(heap, 0), store_on(heap, 10, codec="gzip")]
     stores[0].write(np.array([3]), flat(7))

@@ -1,4 +1,4 @@
-"""``RawStore``: cells as they are, claimed when written, returned when cleared."""
+"""``RawStore``: uncompressed cells; memory is allocated at the first write and freed when cleared."""
 
 import pickle
 
@@ -28,14 +28,14 @@ def test_cells_are_zero_until_written_then_what_was_written():
     assert read(store, 4, 1)[:, 2].tolist() == [7, 9]
 
 
-def test_what_was_written_may_change_afterwards():
+def test_the_rows_given_to_a_write_are_copied():
     store, given = RawStore(6, 5), rows(7)
     store.write(np.array([2]), given)
     given[:] = 1
     assert (read(store, 2) == 7).all()
 
 
-def test_its_size_is_that_of_the_cells_that_were_written():
+def test_stored_bytes_count_the_written_cells():
     store = RawStore(6, 5)
     assert store.stored_nbytes() == 0
     store.write(np.array([4, 1]), rows(7, 8))
@@ -44,16 +44,16 @@ def test_its_size_is_that_of_the_cells_that_were_written():
     assert store.overhead == 6
 
 
-def test_the_reason_stands_beside_the_name():
-    assert RawStore(6, 5).codec == "none"
-    assert RawStore(6, 5, reason="too small").codec == "none (too small)"
+def test_the_description_gives_the_reason():
+    assert RawStore(6, 5).describe() == "none"
+    assert RawStore(6, 5, reason="too small").describe() == "none (too small)"
 
 
-def test_nothing_is_ever_dropped():
+def test_every_cell_is_held():
     assert RawStore(6, 5).holds(np.array([0, 5])).all()
 
 
-def test_memory_is_claimed_at_the_first_write_and_returned_when_cleared():
+def test_memory_is_allocated_at_the_first_write_and_freed_when_cleared():
     store = RawStore(6, 5)
     assert store._rows is None
     store.write(np.array([4]), rows(7))
@@ -65,14 +65,14 @@ def test_memory_is_claimed_at_the_first_write_and_returned_when_cleared():
     assert read(store, 4, 3)[:, 0].tolist() == [0, 2]
 
 
-def test_memory_that_cannot_be_had_is_an_error_and_the_store_is_as_before():
+def test_a_failed_allocation_is_an_error_and_leaves_the_store_unchanged():
     store = RawStore(1 << 16, 1 << 44)
     with pytest.raises(HeapFullError, match="could not be had"):
         store.write(np.array([0]), np.empty((1, 0), np.uint8))
     assert store.stored_nbytes() == 0
 
 
-def test_the_pickle_holds_only_what_was_written():
+def test_a_pickle_holds_only_the_written_cells():
     store = RawStore(10_000, 100)
     assert len(pickle.dumps(store)) < 11_000
     store.write(np.array([9999, 17]), rows(7, 8, nbytes=100))
@@ -85,7 +85,7 @@ def test_the_pickle_holds_only_what_was_written():
     assert (read(store, 17) == 8).all()
 
 
-def test_a_store_without_content_pickles():
+def test_an_empty_store_pickles():
     twin = pickle.loads(pickle.dumps(RawStore(6, 5, reason="x")))
     assert not read(twin, 3).any()
-    assert twin.codec == "none (x)"
+    assert twin.describe() == "none (x)"

@@ -1,4 +1,4 @@
-"""``RewrittenStore``: what the last write has stored is not stored again, and everything else is."""
+"""``RewrittenStore``: rows that the last write has stored are not stored again; all others are."""
 
 import pickle
 
@@ -12,17 +12,17 @@ from sb3_extra_buffers.stores import RawStore, RewrittenStore
 
 
 class Watched(RawStore):
-    """Counts the cells that are written, and fails when told to."""
+    """Records the cells that are written, and fails on request."""
 
     def __init__(self, cells, row_nbytes):
         super().__init__(cells, row_nbytes)
         self.written, self.fails = [], False
 
-    def write(self, cells, rows, /):
+    def write(self, cells, obs, next_obs=None, /):
         if self.fails:
             raise HeapFullError("memory", 1, 0)
         self.written += cells.tolist()
-        super().write(cells, rows)
+        super().write(cells, obs, next_obs)
 
 
 def flat(*values, nbytes=8):
@@ -45,7 +45,7 @@ def test_the_same_rows_for_the_same_cells_are_written_once():
 
 
 @pytest.mark.parametrize("nbytes", [5, 8])
-def test_of_several_rows_only_those_that_differ_are_written(nbytes):
+def test_only_rows_that_differ_are_written(nbytes):
     inner = Watched(10, nbytes)
     store = RewrittenStore(inner)
     store.write(np.array([2, 3, 4]), flat(20, 30, 40, nbytes=nbytes))
@@ -72,7 +72,7 @@ def test_the_same_rows_for_other_cells_are_written():
     assert read(store, 2, 3) == [30, 20]
 
 
-def test_what_was_written_may_change_afterwards():
+def test_the_rows_given_to_a_write_are_copied():
     inner, rows = Watched(10, 8), flat(20)
     store = RewrittenStore(inner)
     store.write(np.array([2]), rows)
@@ -81,7 +81,7 @@ def test_what_was_written_may_change_afterwards():
     assert read(store, 2) == [21]
 
 
-def test_a_write_that_fails_is_made_when_it_is_repeated():
+def test_a_failed_write_can_be_repeated():
     inner = Watched(10, 8)
     store = RewrittenStore(inner)
     store.write(np.array([2, 3]), flat(20, 30))
@@ -105,17 +105,17 @@ def test_after_clearing_the_same_rows_are_written_again():
     assert store.stored_nbytes() == 8
 
 
-def test_it_tells_what_is_below_it_and_counts_what_it_remembers():
+def test_the_remembered_rows_count_as_overhead():
     inner = Watched(10, 8)
     store = RewrittenStore(inner)
-    assert (store.cells, store.row_nbytes, store.codec) == (10, 8, "none")
+    assert (store.cells, store.row_nbytes, store.describe()) == (10, 8, "none")
     before = store.overhead
     store.write(np.array([2, 3]), flat(20, 30))
     assert store.overhead == before + 16
     assert store.holds(np.array([2])).all()
 
 
-def test_what_it_remembers_travels():
+def test_the_remembered_rows_are_pickled():
     store = pickle.loads(pickle.dumps(RewrittenStore(RawStore(10, 8))))
     store.write(np.array([2]), flat(20))
     store = pickle.loads(pickle.dumps(store))
@@ -133,7 +133,7 @@ def test_what_it_remembers_travels():
         max_size=20,
     )
 )
-def test_it_reads_as_the_store_below_it_would(writes):
+def test_it_reads_like_a_plain_array(writes):
     inner, plain = Watched(5, 8), np.zeros((5, 8), np.uint8)
     store = RewrittenStore(inner)
     for cells, value, fails in writes:

@@ -1,7 +1,6 @@
 """Cells and frames against plain arrays, on heaps with a limit and without, under any sequence of operations.
 
-The machines for batches and for transitions are beside what they check, in ``test_batched.py`` and
-``test_transitions.py``.
+The machines for batches and for next observations are in ``test_cell_batches.py`` and ``test_pairs.py``.
 """
 
 import copy
@@ -19,19 +18,19 @@ from sb3_extra_buffers.errors import HeapFullError, HeapStateError
 from sb3_extra_buffers.frames import FrameGeometry, Streams
 from sb3_extra_buffers.stores import CellStore
 from sb3_extra_buffers.stores.chunks import ChunkStore
-from sb3_extra_buffers.stores.frame_store import FrameStore, slots_for
+from sb3_extra_buffers.stores.frames import FrameStore, slots_for
 
 COPIES = [copy.deepcopy, lambda store: pickle.loads(pickle.dumps(store))]
 SEEDS = st.integers(0, 2**32 - 1)
-#: Heaps that hold everything, and one that must drop most of it.
+#: Heaps that hold everything, and one that must evict most of it.
 PLACES = [("memory", {}), ("ring", {"capacity": 1 << 20}), ("mmap", {"capacity": 1 << 20}), ("ring", {"capacity": 900})]
 
 
 class Machine(RuleBasedStateMachine):
     """A store of one plane or two beside an array; ``known`` says which cells must be readable.
 
-    On a heap with a limit, the store says itself which cells it still has, and is held to that. Subclasses have
-    ``faces(plane)``: functions to read, write and look at one plane.
+    On a heap with a limit, the store says which cells it still has, and that must be true. Observations are plane 0,
+    next observations plane 1.
     """
 
     def begin(self, store, heap, planes, cells, nbytes, limited):
@@ -40,19 +39,33 @@ class Machine(RuleBasedStateMachine):
         self.was_written = np.zeros((planes, cells), bool)
         self.limited = limited
 
+    def read_plane(self, plane, cells, out):
+        self.store.read(cells, *((None, out) if plane else (out, None)))
+
+    def write_plane(self, plane, cells, rows):
+        self.store.write(cells, *((None, rows) if plane else (rows, None)))
+
+    def holds(self, plane, cells):
+        """Which cells the store holds in this plane, in so far as it says so: both planes, or this one."""
+        lost = getattr(self.store, "lost", lambda: None)()
+        if lost is None:
+            return self.store.holds(cells)
+        both = ~lost.reshape(self.planes, -1)[:, cells]
+        assert (self.store.holds(cells) == both.all(axis=0)).all()
+        return both[plane]
+
     def put(self, plane, cells, rows):
-        read, write, holds = self.faces(plane)
         try:
-            write(cells, rows)
+            self.write_plane(plane, cells, rows)
         except HeapFullError:
             assert self.limited
             # Each cell is as it was, new, or gone.
             for cell, row in zip(cells.tolist(), rows):
                 here = np.array([cell])
-                if holds(here)[0]:
+                if self.holds(plane, here)[0]:
                     out = np.full((1, rows.shape[1]), 99, np.uint8)
                     try:
-                        read(here, out)
+                        self.read_plane(plane, here, out)
                     except HeapStateError:
                         continue
                     assert any((out == known).all() for known in (row, self.plain[plane, cell]))
@@ -64,13 +77,12 @@ class Machine(RuleBasedStateMachine):
     @rule(data=st.data())
     def read(self, data):
         plane = data.draw(st.integers(0, self.planes - 1))
-        read, _, holds = self.faces(plane)
         cells = np.array(data.draw(st.lists(st.integers(0, self.cells - 1), min_size=1, max_size=9)))
         out = np.full((len(cells), self.plain.shape[2]), 99, np.uint8)
         written = self.was_written[plane, cells]
-        there = holds(cells) | ~written
+        there = self.holds(plane, cells) | ~written
         try:
-            read(cells, out)
+            self.read_plane(plane, cells, out)
         except HeapStateError:
             assert self.limited
             assert not (there & written).all()
@@ -95,13 +107,12 @@ class Machine(RuleBasedStateMachine):
         if not hasattr(self, "store"):
             return
         for plane in range(self.planes):
-            read, _, holds = self.faces(plane)
             cells = np.flatnonzero(self.was_written[plane])
-            held = cells[holds(cells)]
+            held = cells[self.holds(plane, cells)]
             assert self.limited or len(held) == len(cells)
             out = np.full((len(held), self.plain.shape[2]), 99, np.uint8)
             if len(held):
-                read(held, out)
+                self.read_plane(plane, held, out)
             assert (out == self.plain[plane, held]).all()
 
 
@@ -118,9 +129,6 @@ class CellMachine(Machine):
         store = CellStore(bind(codec, CellSpec(np.uint8, nbytes)), heap, first, 10)
         self.begin(store, heap, 1, 10, nbytes, parameters.get("capacity") == 900)
 
-    def faces(self, plane):
-        return self.store.read, self.store.write, self.store.holds
-
     @rule(cells=st.lists(st.integers(0, 9), unique=True, min_size=1), seed=SEEDS, values=st.sampled_from([1, 2, 256]))
     def write(self, cells, seed, values):
         rng = np.random.default_rng(seed)
@@ -128,7 +136,7 @@ class CellMachine(Machine):
 
 
 class FrameMachine(Machine):
-    """Two environments whose stacks shift, jump, stand still and repeat themselves; rows in turn, and in no order."""
+    """Two environments whose stacks shift, jump, stand still and repeat; steps are written in order and in no order."""
 
     STREAMS, STEPS = 2, 5
 
@@ -144,18 +152,10 @@ class FrameMachine(Machine):
         slots = slots_for(geometry, 8, self.STREAMS, 2 * cells)
         heap = heaps.create(name, slots, **parameters)
         chunks = ChunkStore(made, codec, None, heap, 0, slots, self.STREAMS, geometry.frame_nbytes)
-        store = FrameStore(Streams(geometry, 8, self.STREAMS, cells, slots, 2), chunks, made, cells, "")
+        store = FrameStore(Streams(geometry, 8, self.STREAMS, cells, slots, 2), chunks, made, cells)
         self.begin(store, heap, 2, cells, geometry.row_nbytes, parameters.get("capacity") == 900)
         self.geometry, self.step = geometry, 0
         self.stacks = np.zeros((self.STREAMS, geometry.depth, geometry.frame_nbytes), np.uint8)
-
-    def faces(self, plane):
-        store = self.store
-        return (
-            lambda cells, out: store.read(plane, cells, out),
-            lambda cells, rows: store.write(plane, cells, rows),
-            lambda cells: store.holds(plane, cells),
-        )
 
     def observe(self):
         rows = np.empty((self.STREAMS, self.geometry.row_nbytes), np.uint8)
@@ -190,7 +190,7 @@ class FrameMachine(Machine):
             self.change(both, seed + number)
             after = self.observe()
             try:
-                self.store.write_both(cells, before, after)
+                self.store.write(cells, before, after)
             except HeapFullError:
                 assert self.limited
                 self.was_written[:, cells] = False
@@ -212,7 +212,7 @@ class FrameMachine(Machine):
         cells = np.random.default_rng(seed).integers(0, self.cells, 6)
         room = [np.full((6, self.plain.shape[2]), 99, np.uint8) for _ in range(2)]
         try:
-            self.store.read_both(cells, *room)
+            self.store.read(cells, *room)
         except HeapStateError:
             assert self.limited
             return
@@ -229,8 +229,8 @@ TestFrames.settings = settings(max_examples=30, stateful_step_count=15, deadline
 
 def test_the_machine_notices_a_store_that_changes_a_byte():
     class Careless(CellStore):
-        def read(self, cells, out, /):
-            super().read(cells, out)
+        def read(self, cells, out, next_out=None, /):
+            super().read(cells, out, next_out)
             out[out == 255] = 254
 
     heap, machine = heaps.create("memory", 10), CellMachine()

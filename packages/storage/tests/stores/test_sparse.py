@@ -1,4 +1,4 @@
-"""``SlotStore``: only cells that need a row have one, and a row that was given back is used again."""
+"""``SparseStore``: rows for the cells that need one; slots are reused."""
 
 import pickle
 
@@ -7,7 +7,7 @@ import pytest
 
 from sb3_extra_buffers.errors import HeapFullError
 from sb3_extra_buffers.stores import RawStore
-from sb3_extra_buffers.stores.slots import SlotStore
+from sb3_extra_buffers.stores.sparse import SparseStore
 
 NBYTES = 6
 
@@ -22,23 +22,23 @@ def read(store, *cells):
     return out[:, 0].tolist()
 
 
-def test_rows_of_cells_without_a_slot_are_left_alone():
-    store = SlotStore(RawStore(10, NBYTES))
+def test_reading_leaves_rows_of_cells_without_a_slot_alone():
+    store = SparseStore(RawStore(10, NBYTES))
     assert read(store, 0, 1) == [99, 99]
     store.write(np.array([7, 2]), flat(70, 20))
     assert read(store, 2, 3, 7, 2) == [20, 99, 70, 20]
 
 
 def test_a_cell_keeps_its_slot_when_written_again():
-    store = SlotStore(RawStore(10, NBYTES))
+    store = SparseStore(RawStore(10, NBYTES))
     store.write(np.array([7, 2]), flat(70, 20))
     store.write(np.array([2, 5]), flat(21, 50))
     assert read(store, 7, 2, 5) == [70, 21, 50]
     assert store.stored_nbytes() == 3 * NBYTES
 
 
-def test_slots_that_were_given_back_are_used_before_new_ones():
-    store = SlotStore(RawStore(10, NBYTES))
+def test_free_slots_are_reused_before_new_ones_are_opened():
+    store = SparseStore(RawStore(10, NBYTES))
     store.write(np.arange(4), flat(0, 1, 2, 3))
     store.free(np.array([1, 3, 8]))
     assert read(store, 0, 1, 2, 3) == [0, 99, 2, 99]
@@ -49,8 +49,8 @@ def test_slots_that_were_given_back_are_used_before_new_ones():
     assert read(store, 0, 2, 7, 8, 9) == [0, 2, 70, 80, 90]
 
 
-def test_freeing_twice_gives_a_slot_back_once():
-    store = SlotStore(RawStore(10, NBYTES))
+def test_freeing_a_cell_twice_frees_its_slot_once():
+    store = SparseStore(RawStore(10, NBYTES))
     store.write(np.array([4, 5]), flat(40, 50))
     store.free(np.array([4]))
     store.free(np.array([4]))
@@ -59,7 +59,7 @@ def test_freeing_twice_gives_a_slot_back_once():
 
 
 def test_every_cell_may_have_a_slot():
-    store = SlotStore(RawStore(10, NBYTES))
+    store = SparseStore(RawStore(10, NBYTES))
     for lap in range(3):
         store.write(np.arange(10), flat(*range(lap, 10 + lap)))
         assert read(store, *range(10)) == list(range(lap, 10 + lap))
@@ -67,8 +67,8 @@ def test_every_cell_may_have_a_slot():
     assert store.stored_nbytes() == 10 * NBYTES
 
 
-def test_many_cells_that_need_a_row_one_after_the_other_need_few_rows():
-    store = SlotStore(RawStore(1000, NBYTES))
+def test_cells_that_need_a_row_at_different_times_share_slots():
+    store = SparseStore(RawStore(1000, NBYTES))
     for cell in range(1000):
         store.write(np.array([cell]), flat(cell % 256))
         if cell >= 3:
@@ -77,9 +77,9 @@ def test_many_cells_that_need_a_row_one_after_the_other_need_few_rows():
     assert read(store, 999, 998, 997, 996) == [231, 230, 229, 99]
 
 
-def test_a_write_that_fails_takes_nothing():
+def test_a_failed_write_takes_no_slot():
     raw = RawStore(10, NBYTES)
-    store, write = SlotStore(raw), raw.write
+    store, write = SparseStore(raw), raw.write
     store.write(np.array([1, 2, 3]), flat(10, 20, 30))
     store.free(np.array([2]))
 
@@ -97,8 +97,8 @@ def test_a_write_that_fails_takes_nothing():
     assert store.stored_nbytes() == 4 * NBYTES
 
 
-def test_clearing_gives_all_slots_back():
-    store = SlotStore(RawStore(10, NBYTES))
+def test_clearing_frees_all_slots():
+    store = SparseStore(RawStore(10, NBYTES))
     store.write(np.arange(10), flat(*range(10)))
     store.clear()
     assert store.stored_nbytes() == 0
@@ -107,8 +107,8 @@ def test_clearing_gives_all_slots_back():
     assert store.stored_nbytes() == NBYTES
 
 
-def test_slots_travel():
-    store = SlotStore(RawStore(10, NBYTES))
+def test_slots_are_pickled():
+    store = SparseStore(RawStore(10, NBYTES))
     store.write(np.array([4, 5]), flat(40, 50))
     store.free(np.array([4]))
     twin = pickle.loads(pickle.dumps(store))

@@ -1,4 +1,4 @@
-"""``BatchedStore``: the newest cells wait for their batch, and nobody can tell."""
+"""``CellStore`` with batches: the newest cells are compressed later, and read as if they were compressed at once."""
 
 import copy
 import pickle
@@ -12,11 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from sb3_extra_buffers.codecs import CellSpec, CodecSpec, bind
 from sb3_extra_buffers.errors import HeapFullError
 from sb3_extra_buffers.heaps import create
-from sb3_extra_buffers.stores import CellStore, Demand, Place, build_stores
-from sb3_extra_buffers.stores.batched import BatchedStore
+from sb3_extra_buffers.stores import CellStore, Place, StoreRequest, build_stores
 
 NBYTES = 8
-LARGE = CellSpec(np.uint8, 5000)
 
 
 def flat(*values, nbytes=NBYTES):
@@ -32,7 +30,12 @@ def read(store, *cells):
 
 def batched(cells=10, batch=4):
     heap = create("memory", cells)
-    return heap, BatchedStore(CellStore(bind("none", CellSpec(np.uint8, NBYTES)), heap, 0, cells), batch)
+    return heap, CellStore(bind("none", CellSpec(np.uint8, NBYTES)), heap, 0, cells, batch=batch)
+
+
+def request(label="x", nbytes=5000, cells=100, codec="gzip", streams=1):
+    spec = None if codec is None else CodecSpec(codec)
+    return StoreRequest(label, (nbytes,), np.dtype(np.uint8), cells, streams, spec)
 
 
 class BatchMachine(RuleBasedStateMachine):
@@ -41,7 +44,7 @@ class BatchMachine(RuleBasedStateMachine):
     @initialize(batch=st.integers(1, 5))
     def make(self, batch):
         heap, codec = create("memory", 12), bind("rle", CellSpec(np.uint8, NBYTES))
-        self.stores = [BatchedStore(CellStore(codec, heap, first, 6), batch) for first in (0, 6)]
+        self.stores = [CellStore(codec, heap, first, 6, batch=batch) for first in (0, 6)]
         self.heap, self.plain = heap, np.zeros((2, 6), np.uint8)
 
     @rule(
@@ -69,7 +72,7 @@ class BatchMachine(RuleBasedStateMachine):
         assert read(self.stores[side], *cells) == self.plain[side][cells].tolist()
 
     @rule(route=st.sampled_from([copy.deepcopy, lambda stores: pickle.loads(pickle.dumps(stores))]))
-    def travel(self, route):
+    def duplicate(self, route):
         self.heap, self.stores = route((self.heap, self.stores))
 
     @rule()
@@ -92,7 +95,7 @@ TestBatches = BatchMachine.TestCase
 TestBatches.settings = settings(max_examples=100, stateful_step_count=30, deadline=None, derandomize=True)
 
 
-def test_a_batch_goes_to_the_heap_as_soon_as_the_next_cell_has_no_room():
+def test_a_batch_is_stored_when_the_next_cell_has_no_room():
     heap, store = batched()
     for cell in range(4):
         store.write(np.array([cell]), flat(cell + 1))
@@ -102,7 +105,7 @@ def test_a_batch_goes_to_the_heap_as_soon_as_the_next_cell_has_no_room():
     assert read(store, 4, 0, 9, 3, 4) == [5, 1, 0, 4, 5]
 
 
-def test_a_cell_that_waits_is_held_and_can_be_written_again():
+def test_a_pending_cell_is_held_and_can_be_written_again():
     _, store = batched()
     store.write(np.array([3]), flat(30))
     assert store.holds(np.array([3, 4])).tolist() == [True, False]
@@ -110,7 +113,7 @@ def test_a_cell_that_waits_is_held_and_can_be_written_again():
     assert read(store, 3, 4) == [31, 40]
 
 
-def test_what_is_longer_than_a_batch_is_not_kept_waiting():
+def test_a_write_longer_than_a_batch_is_stored_at_once():
     heap, store = batched()
     store.write(np.array([9]), flat(90))
     store.write(np.arange(6), flat(*range(6)))
@@ -118,7 +121,7 @@ def test_what_is_longer_than_a_batch_is_not_kept_waiting():
     assert read(store, *range(6), 9) == [*range(6), 90]
 
 
-def test_a_batch_that_cannot_be_stored_waits_on_and_the_write_can_be_repeated(monkeypatch):
+def test_a_batch_that_cannot_be_stored_stays_pending_and_the_write_can_be_repeated(monkeypatch):
     heap, store = batched()
     store.write(np.arange(4), flat(1, 2, 3, 4))
     with monkeypatch.context() as patch:
@@ -131,7 +134,7 @@ def test_a_batch_that_cannot_be_stored_waits_on_and_the_write_can_be_repeated(mo
     assert read(store, *range(6)) == [1, 2, 3, 4, 0, 50]
 
 
-def test_what_waits_is_stored_and_the_room_for_more_is_overhead():
+def test_pending_cells_count_as_stored_and_the_free_room_as_overhead():
     _, store = batched(cells=10, batch=4)
     empty = store.overhead
     assert empty >= 4 * NBYTES
@@ -142,11 +145,11 @@ def test_what_waits_is_stored_and_the_room_for_more_is_overhead():
 
 
 @pytest.mark.parametrize("order", [("heap", "store"), ("store", "heap"), ("other", "store", "heap")])
-def test_what_waits_travels_whatever_is_pickled_first(order):
+def test_pending_cells_are_pickled_in_whatever_order_heap_and_stores_are(order):
     heap, codec = create("memory", 20), bind("rle", CellSpec(np.uint8, NBYTES))
     parts = {"heap": heap}
     for first, name in ((0, "store"), (10, "other")):
-        parts[name] = BatchedStore(CellStore(codec, heap, first, 10), 4)
+        parts[name] = CellStore(codec, heap, first, 10, batch=4)
         parts[name].write(np.array([1, 2]), flat(10 + first, 20 + first))
     twins = pickle.loads(pickle.dumps({name: parts[name] for name in order}))
     assert read(twins["store"], 0, 1, 2) == [0, 10, 20]
@@ -158,36 +161,34 @@ def test_what_waits_travels_whatever_is_pickled_first(order):
 
 
 @pytest.mark.parametrize("codec", ["gzip", None])
-def test_large_cells_in_memory_are_batched_and_travel_before_their_batch_is_full(codec):
-    spec = None if codec is None else CodecSpec(codec)
-    demands = [Demand(label, LARGE, (100, 100), spec, row=2) for label in ("first", "second")]
-    built, heap = build_stores(demands, Place())
-    for number, (store, _) in enumerate(built):
+def test_large_cells_in_memory_are_batched_and_pickled_while_pending(codec):
+    stores, heap = build_stores([request(label, codec=codec, streams=2) for label in ("first", "second")], Place())
+    for number, store in enumerate(stores):
         store.write(np.array([4, 5]), flat(number + 1, number + 2, nbytes=5000))
     assert heap.live == 0
-    twins, twin = pickle.loads(pickle.dumps((built, heap)))
-    assert [read(store, 3, 4, 5) for store, _ in twins] == [[0, 1, 2], [0, 2, 3]]
-    assert [read(store, 3, 4, 5) for store, _ in built] == [[0, 1, 2], [0, 2, 3]]
-    for store, _ in twins:
+    twins, twin = pickle.loads(pickle.dumps((stores, heap)))
+    assert [read(store, 3, 4, 5) for store in twins] == [[0, 1, 2], [0, 2, 3]]
+    assert [read(store, 3, 4, 5) for store in stores] == [[0, 1, 2], [0, 2, 3]]
+    for store in twins:
         for cell in range(0, 100, 2):
             store.write(np.array([cell, cell + 1]), flat(cell, cell + 1, nbytes=5000))
     assert twin.live > 0
-    assert [read(store, *range(100)) for store, _ in twins] == [list(range(100))] * 2
+    assert [read(store, *range(100)) for store in twins] == [list(range(100))] * 2
 
 
 @pytest.mark.parametrize(
-    ("cell", "place", "count", "row"),
+    ("nbytes", "place", "count", "streams"),
     [
-        (CellSpec(np.uint8, 300), Place(), 100, 1),
-        (LARGE, Place("ring", {"capacity": 1 << 20}), 100, 1),
-        (LARGE, Place("mmap"), 100, 1),
-        (LARGE, Place(), 3, 1),
-        (LARGE, Place(), 100, 40),
-        (CellSpec(np.uint8, 1 << 20), Place(), 100, 1),
+        (300, Place(), 100, 1),
+        (5000, Place("ring", {"capacity": 1 << 20}), 100, 1),
+        (5000, Place("mmap"), 100, 1),
+        (5000, Place(), 3, 1),
+        (5000, Place(), 100, 40),
+        (1 << 20, Place(), 100, 1),
     ],
     ids=["small cells", "ring", "mmap", "few cells", "many environments", "huge cells"],
 )
-def test_where_batches_do_not_pay_or_do_not_fit_cells_are_stored_as_they_come(cell, place, count, row):
-    ((store,),), heap = build_stores([Demand("x", cell, (count,), CodecSpec("gzip"), row=row)], place)
-    store.write(np.array([1]), np.full((1, cell.nbytes), 7, np.uint8))
+def test_cells_are_stored_at_once_where_batches_do_not_pay_or_do_not_fit(nbytes, place, count, streams):
+    (store,), heap = build_stores([request(nbytes=nbytes, cells=count, streams=streams)], place)
+    store.write(np.array([1]), np.full((1, nbytes), 7, np.uint8))
     assert heap.live > 0

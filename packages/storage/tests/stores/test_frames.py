@@ -1,4 +1,4 @@
-"""The frame store gives back what was written, in whatever order, and is small where there is something to gain."""
+"""``FrameStore``: reads what was written, in whatever order, and stores frames that are alike once."""
 
 import copy
 import pickle
@@ -7,20 +7,20 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers import frames, heaps
-from sb3_extra_buffers.codecs import CellSpec, CodecSpec
+from sb3_extra_buffers.codecs import CodecSpec
 from sb3_extra_buffers.errors import HeapFullError, HeapStateError, ParameterError
 from sb3_extra_buffers.frames import FrameGeometry, Streams
 from sb3_extra_buffers.heaps import TableHeap
-from sb3_extra_buffers.stores import PREFERENCES, Demand, FrameDemand, Place, build_stores, preference
+from sb3_extra_buffers.stores import PREFERENCES, FrameRequest, Place, StoreRequest, build_stores, preference
 from sb3_extra_buffers.stores.chunks import ChunkStore
-from sb3_extra_buffers.stores.frame_store import FrameStore, slots_for
+from sb3_extra_buffers.stores.frames import FrameStore, slots_for
 
 GEOMETRY = FrameGeometry(4, 1, 400)
 
 
 @pytest.fixture(autouse=True, params=frames.registry.names())
 def kernels(request, monkeypatch):
-    """All of this with all kernels that are installed."""
+    """Run every test with all installed kernels."""
     made = frames.create(request.param)
     monkeypatch.setattr(frames, "create", lambda: made)
     return made
@@ -31,7 +31,7 @@ def make(cells, streams=1, planes=1, heap="memory", codec=None, fallback=None, s
     slots = slots or slots_for(geometry, 16, streams, planes * cells)
     own = heaps.create(heap, slots, **room)
     chunks = ChunkStore(kernels, codec, fallback, own, 0, slots, streams, geometry.frame_nbytes)
-    store = FrameStore(Streams(geometry, 16, streams, cells, slots, planes), chunks, kernels, cells, "")
+    store = FrameStore(Streams(geometry, 16, streams, cells, slots, planes), chunks, kernels, cells)
     store.heap = own
     return store
 
@@ -54,7 +54,7 @@ def stacks(shown, depth=4):
 
 def read(store, cells, plane=0):
     out = np.full((len(cells), store.row_nbytes), 99, np.uint8)
-    store.read(plane, np.asarray(cells), out)
+    store.read(np.asarray(cells), *((None, out) if plane else (out, None)))
     return out
 
 
@@ -66,7 +66,7 @@ def test_cells_that_were_never_written_are_zero():
 def test_each_frame_of_a_stack_is_stored_once():
     store, rows = make(1000), stacks(scene(1003))
     for cell, row in enumerate(rows):
-        store.write(0, np.array([cell]), row[np.newaxis])
+        store.write(np.array([cell]), row[np.newaxis])
     np.testing.assert_array_equal(read(store, range(1000)), rows)
     assert store.streams.total[0] == 1003
     assert store.stored_nbytes() < 1000 * 60  # of 1600 each
@@ -77,17 +77,17 @@ def test_a_reset_with_zeros_stores_no_zeros():
     blank = np.zeros(400, np.uint8)
     for cell in range(100):
         own = shown[cell // 5 * 5 : cell + 1][-4:]  # episodes of five steps
-        store.write(0, np.array([cell]), np.concatenate([*[blank] * (4 - len(own)), *own])[np.newaxis])
+        store.write(np.array([cell]), np.concatenate([*[blank] * (4 - len(own)), *own])[np.newaxis])
     assert store.streams.total[0] == 100
 
 
-def test_any_order_of_writing_comes_back_though_chunks_are_few():
+def test_cells_written_in_any_order_are_read_back_although_chunks_are_few():
     store, rng = make(40, streams=2, planes=2), np.random.default_rng(0)
     truth = np.zeros((2, 40, store.row_nbytes), np.uint8)
     for number in range(3000):
         plane, cells = number % 2, rng.permutation(40)[: int(rng.integers(1, 5))]
         rows = rng.integers(0, 256, (len(cells), store.row_nbytes)).astype(np.uint8)
-        store.write(plane, cells, rows)
+        store.write(cells, *((None, rows) if plane else (rows, None)))
         truth[plane, cells] = rows
         if number % 50 == 0:
             for side in (0, 1):
@@ -95,19 +95,19 @@ def test_any_order_of_writing_comes_back_though_chunks_are_few():
     assert store.streams.free_slots >= 0
 
 
-def test_chunks_whose_observations_are_gone_make_room():
+def test_chunks_without_observations_are_freed():
     store, rows = make(32), stacks(scene(5003))
     for number, row in enumerate(rows):
-        store.write(0, np.array([number % 32]), row[np.newaxis])
+        store.write(np.array([number % 32]), row[np.newaxis])
     assert store.streams.numbers[2] < 12
     assert store.heap.live < 5000
 
 
 @pytest.mark.parametrize("codec", [None, CodecSpec("gzip", {"level": 6}), CodecSpec("rle")])
-def test_every_codec_comes_back(codec):
+def test_chunks_are_read_back_with_every_codec(codec):
     store, rows = make(300, codec=codec), stacks(scene(303))
     for cell, row in enumerate(rows):
-        store.write(0, np.array([cell]), row[np.newaxis])
+        store.write(np.array([cell]), row[np.newaxis])
     np.testing.assert_array_equal(read(store, np.arange(300)[::-1]), rows[::-1])
 
 
@@ -116,16 +116,16 @@ def test_a_codec_makes_chunks_smaller():
     for codec in (None, CodecSpec("gzip", {"level": 6})):
         store = make(500, codec=codec)
         for cell, row in enumerate(stacks(scene(503))):
-            store.write(0, np.array([cell]), row[np.newaxis])
+            store.write(np.array([cell]), row[np.newaxis])
         sizes.append(store.stored_nbytes())
     assert sizes[1] < 0.9 * sizes[0]
 
 
-def test_a_full_ring_drops_the_oldest_and_says_so():
+def test_a_full_ring_evicts_the_oldest_and_reading_them_is_an_error():
     store = make(400, heap="ring", capacity=4000)
     for cell, row in enumerate(stacks(scene(403))):
-        store.write(0, np.array([cell]), row[np.newaxis])
-    held = store.holds(0, np.arange(400))
+        store.write(np.array([cell]), row[np.newaxis])
+    held = store.holds(np.arange(400))
     assert not held[0]
     assert held[-1]
     assert (np.diff(held.astype(int)) >= 0).all()
@@ -134,41 +134,41 @@ def test_a_full_ring_drops_the_oldest_and_says_so():
     np.testing.assert_array_equal(read(store, np.flatnonzero(held)), np.array(stacks(scene(403)))[held])
 
 
-def test_a_chunk_that_a_heap_can_never_take_is_dropped_and_others_follow():
+def test_a_chunk_too_large_for_the_heap_is_dropped_and_later_ones_are_stored():
     store, rng = make(100, heap="ring", capacity=3000), np.random.default_rng(0)
     rows = rng.integers(0, 256, (5, 1600)).astype(np.uint8)
     for cell in range(4):  # as many frames as a chunk has
-        store.write(0, np.array([cell]), rows[cell : cell + 1])
+        store.write(np.array([cell]), rows[cell : cell + 1])
     with pytest.raises(HeapFullError):
-        store.write(0, np.array([4]), rows[4:])
+        store.write(np.array([4]), rows[4:])
     assert not read(store, [4]).any()
-    assert store.holds(0, np.arange(6)).tolist() == [False] * 4 + [True] * 2
+    assert store.holds(np.arange(6)).tolist() == [False] * 4 + [True] * 2
     with pytest.raises(HeapStateError):
         read(store, [0])
     for cell, row in enumerate(stacks(scene(63)), start=4):
-        store.write(0, np.array([cell]), row[np.newaxis])
+        store.write(np.array([cell]), row[np.newaxis])
     np.testing.assert_array_equal(read(store, range(40, 64)), stacks(scene(63))[36:])
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda store: pickle.loads(pickle.dumps(store))])
-def test_a_copy_goes_on_by_itself(duplicate):
+def test_a_copy_is_independent(duplicate):
     store, rows = make(60), stacks(scene(103))
     for number in range(70):
-        store.write(0, np.array([number % 60]), rows[number][np.newaxis])
+        store.write(np.array([number % 60]), rows[number][np.newaxis])
     twin = duplicate(store)
     before = read(store, range(60))
     for number in range(70, 100):
-        twin.write(0, np.array([number % 60]), rows[number][np.newaxis])
+        twin.write(np.array([number % 60]), rows[number][np.newaxis])
     np.testing.assert_array_equal(read(store, range(60)), before)
     np.testing.assert_array_equal(read(twin, range(40, 60)), before[40:])
     np.testing.assert_array_equal(read(twin, range(10, 40)), rows[70:100])
 
 
-def test_after_clearing_nothing_is_left():
+def test_clearing_makes_every_cell_zero():
     store, rows = make(60), stacks(scene(63))
     for _ in range(2):
         for cell, row in enumerate(rows):
-            store.write(0, np.array([cell]), row[np.newaxis])
+            store.write(np.array([cell]), row[np.newaxis])
         np.testing.assert_array_equal(read(store, range(60)), rows)
         store.clear()
         assert (store.stored_nbytes(), store.heap.live) == (0, 0)
@@ -176,7 +176,7 @@ def test_after_clearing_nothing_is_left():
 
 
 @pytest.mark.parametrize("content", ["noise", "blocks", "gradients"])
-def test_images_that_are_no_stack_cost_about_what_cells_cost(content):
+def test_images_that_are_not_stacked_take_about_as_much_as_cells(content):
     rng, count, shape = np.random.default_rng(0), 128, (3, 40, 40)
     images = rng.integers(0, 256, (count, *shape)).astype(np.uint8)
     if content == "blocks":
@@ -186,20 +186,20 @@ def test_images_that_are_no_stack_cost_about_what_cells_cost(content):
             shape, np.uint8
         )
     images = np.ascontiguousarray(images)
-    demand = FrameDemand("x", shape, np.dtype(np.uint8), count, 1, 1, preference("x", "speed"), None)
+    as_frames = FrameRequest("x", shape, np.dtype(np.uint8), count, preference=preference("x", "speed"))
     sizes = []
-    for one in (demand, Demand("x", CellSpec(np.uint8, 4800), (count,), None)):
-        ((store,),), _ = build_stores([one], Place())
+    for request in (as_frames, StoreRequest("x", (4800,), np.dtype(np.uint8), count)):
+        (store,), _ = build_stores([request], Place())
         for cell, image in enumerate(images):
             store.write(np.array([cell]), image.reshape(1, -1))
         out = np.empty((count, 4800), np.uint8)
         store.read(np.arange(count), out)
         np.testing.assert_array_equal(out, images.reshape(count, -1))
-        waiting, frames = 0, 0
-        if one is demand:
-            streams = store.frames._store.streams
-            waiting, frames = streams.filling.packed_nbytes, int(streams.sizes[streams.open].sum())
-        sizes.append((store.stored_nbytes() - waiting) / (count - frames))
+        pending, frames = 0, 0
+        if request is as_frames:
+            streams = store.active.streams
+            pending, frames = streams.filling.packed_nbytes, int(streams.sizes[streams.open].sum())
+        sizes.append((store.stored_nbytes() - pending) / (count - frames))
     assert sizes[0] < 1.02 * sizes[1]
 
 
@@ -209,18 +209,22 @@ def test_the_number_of_chunks_is_that_of_the_worst_case():
 
 @pytest.mark.parametrize("prefer", PREFERENCES)
 @pytest.mark.parametrize("count", [1, 3, 15, 17, 70])
-def test_few_observations_are_read_though_no_chunk_is_complete(kernels, prefer, count):
+def test_few_observations_are_read_before_a_chunk_is_complete(kernels, prefer, count):
     rng = np.random.default_rng(0)
-    demand = FrameDemand("x", (1, 40, 40), np.dtype(np.uint8), 100, 2, 1, preference("x", prefer), None)
-    ((own, following),), _ = build_stores([demand], Place())
+    request = FrameRequest(
+        "x", (1, 40, 40), np.dtype(np.uint8), 100, has_next=True, preference=preference("x", prefer)
+    )
+    (store,), _ = build_stores([request], Place())
     images = rng.integers(0, 256, (count + 1, 1600)).astype(np.uint8)
     for cell in range(count):
-        own.frames.write_both(np.array([cell]), images[cell : cell + 1], images[cell + 1 : cell + 2])
-    for store, expected in ((own, images[:-1]), (following, images[1:])):
-        out = np.empty((count, 1600), np.uint8)
-        store.read(np.arange(count), out)
-        np.testing.assert_array_equal(out, expected)
-    assert own.codec.endswith(f"; {kernels.name})")
+        store.write(np.array([cell]), images[cell : cell + 1], images[cell + 1 : cell + 2])
+    out, next_out = np.empty((count, 1600), np.uint8), np.empty((count, 1600), np.uint8)
+    store.read(np.arange(count), out, next_out)
+    for found, expected in ((out, images[:-1]), (next_out, images[1:])):
+        np.testing.assert_array_equal(found, expected)
+    for is_next, expected in ((False, images[:-1]), (True, images[1:])):
+        np.testing.assert_array_equal(read(store, range(count), is_next), expected)
+    assert store.describe().endswith(f"; {kernels.name})")
 
 
 def test_an_unknown_preference_is_refused():
@@ -229,7 +233,7 @@ def test_an_unknown_preference_is_refused():
 
 
 class RestlessHeap(TableHeap):
-    """Puts everything into a new array at every write, spoils the old one, and tells nobody."""
+    """Moves everything into a new array at every write, overwrites the old one, and does not count moves."""
 
     label = "restless"
 
@@ -263,9 +267,9 @@ class RestlessHeap(TableHeap):
         self._record(order, starts, sizes)
 
 
-def test_of_a_heap_that_does_not_count_moves_no_address_is_remembered(monkeypatch):
+def test_addresses_are_not_cached_for_a_heap_that_does_not_count_moves(monkeypatch):
     monkeypatch.setattr(heaps, "create", lambda _, slots: RestlessHeap(slots))
     store, shown = make(80), stacks(scene(83))
     for cell in range(80):
-        store.write(0, np.array([cell]), shown[cell][np.newaxis])
+        store.write(np.array([cell]), shown[cell][np.newaxis])
         assert (read(store, range(cell + 1)) == shown[: cell + 1]).all()
