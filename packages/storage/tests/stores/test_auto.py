@@ -1,14 +1,25 @@
-"""``auto`` says what it chose and why, and chooses nothing that does not pay."""
+"""The automatic choice: what it chooses, why, and which plugins can be chosen."""
 
 import logging
+import os
+import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
-from sb3_extra_buffers.codecs import CellSpec, names
-from sb3_extra_buffers.stores import choice, preferences
-from sb3_extra_buffers.stores.choice import choose_by_content, choose_by_space
-from sb3_extra_buffers.stores.judging import MIN_NBYTES
+from sb3_extra_buffers.codecs import CellSpec, CodecSpec, bind, names, registry
+from sb3_extra_buffers.errors import ParameterError
+from sb3_extra_buffers.stores import PREFERENCES, FrameRequest, Place, StoreRequest, auto, build_stores, parse_request
+from sb3_extra_buffers.stores.auto import (
+    MIN_NBYTES,
+    Role,
+    choose_by_content,
+    choose_by_space,
+    choose_for_chunks,
+    judge_content,
+)
 
 CELL = CellSpec(np.uint8, 1600)
 BLOCKY = np.kron(np.arange(16, dtype=np.uint8).reshape(4, 4), np.ones((10, 10), np.uint8)).reshape(1, -1)
@@ -17,26 +28,25 @@ NOISE = np.random.default_rng(0).integers(0, 256, (1, 1600), np.uint8)
 
 @pytest.fixture
 def built_in(monkeypatch):
-    for module in (choice, preferences):
-        monkeypatch.setattr(module, "names", lambda: ("gzip", "none", "rle"))
+    monkeypatch.setattr(auto, "names", lambda: ("gzip", "none", "rle"))
 
 
-def test_small_cells_are_not_compressed_whatever_is_in_them():
+def test_small_cells_are_never_compressed():
     found = choose_by_space(CellSpec(np.float32, MIN_NBYTES // 4 - 1))
     assert (found.codec, found.reason) == (None, "chosen: 252 bytes are too few to compress")
 
 
-def test_from_a_certain_size_on_the_content_decides():
+def test_the_content_decides_about_larger_cells():
     assert choose_by_space(CellSpec(np.uint8, MIN_NBYTES)) is None
 
 
-def test_what_compresses_well_gets_a_codec(built_in):
+def test_content_that_compresses_well_gets_a_codec(built_in):
     found = choose_by_content("Buffer image", CELL, BLOCKY)
     assert str(found.codec.spec) == "gzip/1"
     assert found.reason.startswith("chosen: makes the first observations ")
 
 
-def test_noise_is_stored_as_it_is(built_in):
+def test_noise_is_not_compressed(built_in):
     found = choose_by_content("Buffer image", CELL, NOISE)
     assert found.codec is None
     assert found.reason == "chosen: gzip/1 makes the first observations only 1.00 times smaller"
@@ -49,34 +59,286 @@ def test_a_codec_must_save_a_fifth(built_in, share):
     assert (choose_by_content("x", CELL, rows).codec is None) == (share < 0.2)
 
 
-@pytest.mark.parametrize(("rows", "told"), [(BLOCKY, "gzip/1 chosen: makes"), (NOISE, "none chosen: gzip/1 makes")])
-def test_the_log_tells_what_was_chosen_for_what_and_why(built_in, caplog, rows, told):
+@pytest.mark.parametrize(("rows", "logged"), [(BLOCKY, "gzip/1 chosen: makes"), (NOISE, "none chosen: gzip/1 makes")])
+def test_the_choice_is_logged_with_its_reason(built_in, caplog, rows, logged):
     with caplog.at_level(logging.INFO, logger="sb3_extra_buffers"):
         found = choose_by_content("Buffer image", CELL, rows)
     (record,) = caplog.records
     assert (record.name, record.levelno) == ("sb3_extra_buffers", logging.INFO)
-    assert record.getMessage().startswith(f"Buffer image: {told}")
+    assert record.getMessage().startswith(f"Buffer image: {logged}")
     assert record.getMessage().endswith(found.reason)
 
 
-def test_all_first_rows_are_judged_together(built_in):
+def test_the_first_rows_are_tried_together(built_in):
     assert choose_by_content("x", CELL, np.concatenate([NOISE, BLOCKY, BLOCKY])).codec is not None
     assert choose_by_content("x", CELL, np.concatenate([NOISE] * 9 + [BLOCKY])).codec is None
 
 
-def test_the_first_installed_codec_of_the_list_is_considered():
+def test_of_all_installed_codecs_the_one_with_the_best_score_is_chosen():
+    scores = {}
+    for name in names():
+        automatic = registry.load(name).automatic
+        if automatic is not None:
+            levels = automatic.levels
+            codec = bind(CodecSpec(name, {"level": levels[(len(levels) - 1) // 2]} if levels else {}), CELL)
+            scores[codec.spec] = len(codec.encode(BLOCKY[0])) * automatic.decode_cost**0.32
     found = choose_by_content("x", CELL, BLOCKY)
+    assert scores[found.codec.spec] == min(scores.values())
     preferred = next(name for name in ("zstd", "lz4-block", "igzip", "gzip") if name in names())
     assert found.codec.spec.name in {preferred, "rle-jit"}
 
 
 @pytest.mark.skipif("rle-jit" not in names(), reason="needs the codec rle-jit")
-def test_runs_are_preferred_where_they_are_about_as_small(monkeypatch):
-    for module in (choice, preferences):
-        monkeypatch.setattr(module, "names", lambda: ("gzip", "none", "rle", "rle-jit"))
+def test_a_cheap_special_codec_is_chosen_where_it_is_about_as_small(monkeypatch):
+    monkeypatch.setattr(auto, "names", lambda: ("gzip", "none", "rle", "rle-jit"))
     stripes = np.repeat(np.arange(2, dtype=np.uint8), 800).reshape(1, -1)
     assert choose_by_content("x", CELL, stripes).codec.spec.name == "rle-jit"
     pattern = np.tile(np.arange(8, dtype=np.uint8), 200).reshape(1, -1)
     assert choose_by_content("x", CELL, pattern).codec.spec.name == "gzip"
-    # A blank screen says nothing about those that follow.
+    # A blank first screen says nothing about those that follow.
     assert choose_by_content("x", CELL, np.zeros((1, 1600), np.uint8)).codec.spec.name == "gzip"
+
+
+# What the user asked for.
+
+
+@pytest.mark.parametrize(
+    ("method", "kwargs", "spec"),
+    [
+        ("auto", None, None),
+        ("auto", {}, None),
+        ("auto", {"elem_type": "u1", "runs_type": "u2"}, None),
+        ("gzip", None, CodecSpec("gzip")),
+        ("gzip3", None, CodecSpec("gzip", {"level": 3})),
+        ("zstd-5", None, CodecSpec("zstd", {"level": -5})),
+        ("lz4-frame/5", None, CodecSpec("lz4-frame", {"level": 5})),
+        ("gzip", {"level": 4}, CodecSpec("gzip", {"level": 4})),
+        ("gzip", {"compresslevel": 4}, CodecSpec("gzip", {"level": 4})),
+        ("gzip3", {"level": 3}, CodecSpec("gzip", {"level": 3})),
+        ("gzip", {"elem_type": "u1", "runs_type": "u2", "arr_configs": {}}, CodecSpec("gzip")),
+        (CodecSpec("gzip", {"level": 2}), None, CodecSpec("gzip", {"level": 2})),
+        ({"name": "gzip", "params": {"level": 2}}, None, CodecSpec("gzip", {"level": 2})),
+    ],
+)
+def test_a_request_becomes_a_spec_and_auto_becomes_none(method, kwargs, spec):
+    assert parse_request(method, kwargs) == spec
+
+
+def test_parameters_without_a_codec_are_refused():
+    with pytest.raises(ParameterError, match=r"compression_kwargs=\{'level': 3\} .*Name a compression_method"):
+        parse_request("auto", {"level": 3})
+
+
+def test_decompression_kwargs_of_old_scripts_are_accepted_and_no_others():
+    assert parse_request("gzip", None, {"elem_type": "u1", "runs_type": "u2", "arr_configs": {}}) == CodecSpec("gzip")
+    with pytest.raises(ParameterError, match=r"decompression_kwargs=\{'foo': 1\} .*arr_configs, elem_type, runs_type"):
+        parse_request("gzip", None, {"foo": 1})
+
+
+def test_arguments_are_not_changed():
+    kwargs, spec = {"compresslevel": 2, "elem_type": "u1"}, CodecSpec("gzip", {"level": 2})
+    parse_request(spec, kwargs, {"elem_type": "u1"})
+    assert kwargs == {"compresslevel": 2, "elem_type": "u1"}
+    assert spec == CodecSpec("gzip", {"level": 2})
+
+
+def test_two_levels_are_refused():
+    for kwargs in ({"level": 4}, {"compresslevel": 4}):
+        with pytest.raises(ParameterError, match=r"'gzip3' asks for another level. Give the level once"):
+            parse_request("gzip3", kwargs)
+
+
+@pytest.mark.parametrize("method", ["", None, 5, ["gzip"]])
+def test_a_method_that_names_no_codec_is_refused(method):
+    with pytest.raises(ParameterError, match=re.escape(f"={method!r} is not allowed")):
+        parse_request(method)
+
+
+# Plugins of third parties.
+
+#: A lossless codec whose payloads have a given size, whatever the content: a number that leads to the cell.
+FAKE = """
+import time
+
+from sb3_extra_buffers.codecs import Automatic, ByteCodec, CodecPlugin, Levels, hookimpl
+
+CELLS = []
+
+
+class FakeCodec(ByteCodec):
+    def compress(self, cell):
+        time.sleep({delay})
+        CELLS.append(bytes(cell))
+        return (len(CELLS) - 1).to_bytes({nbytes}, "little")
+
+    def decompress_into(self, payload, out):
+        self.fill(out, CELLS[int.from_bytes(payload, "little")], payload)
+
+
+@hookimpl
+def sb3_extra_buffers_codec():
+    return CodecPlugin(protocol=1, factory=FakeCodec, summary="x", levels={levels}, automatic={automatic})
+"""
+HALF = NOISE.copy()
+HALF[:, :800] = 0  # what others compress to a bit more than 800 bytes
+
+
+@pytest.fixture
+def fake(install):
+    """Install a codec with payloads of a given size."""
+
+    def fake(name, nbytes, automatic, levels=None, delay=0.0):
+        source = FAKE.format(nbytes=nbytes, automatic=automatic, levels=levels, delay=delay)
+        install(f"{name}-dist", name, f"fake_{name}", source)
+
+    return fake
+
+
+def chosen(rows=HALF):
+    codec = judge_content(CELL, rows).codec
+    return None if codec is None else codec.spec.name
+
+
+def test_a_codec_that_is_smaller_at_a_fair_cost_is_chosen(fake):
+    fake("third", 600, "Automatic(decode_cost=15)")
+    assert chosen() == "third"
+    (store,), _ = build_stores([StoreRequest("x", (1600,), np.dtype(np.uint8), 10)], Place())
+    store.write(np.array([3]), HALF)
+    assert store.describe().startswith("third (chosen: makes the first observations 2.7 times smaller")
+    out = np.empty_like(HALF)
+    store.read(np.array([3]), out)
+    assert (out == HALF).all()
+
+
+def test_a_codec_that_is_smaller_but_far_costlier_is_not_chosen(fake):
+    before = chosen()
+    fake("third", 600, "Automatic(decode_cost=400)")
+    assert chosen() == before != "third"
+
+
+@pytest.mark.parametrize(("nbytes", "winner"), [(790, "slow"), (810, "quick")])
+def test_twice_the_cost_must_save_a_fifth(fake, monkeypatch, nbytes, winner):
+    fake("quick", 1000, "Automatic(decode_cost=10)")
+    fake("slow", nbytes, "Automatic(decode_cost=20)")
+    monkeypatch.setattr(auto, "names", lambda: ("quick", "slow"))
+    assert chosen() == winner
+
+
+@pytest.mark.parametrize(
+    "rows", [HALF, NOISE, BLOCKY, np.zeros((1, 1600), np.uint8)], ids=["half", "noise", "blocky", "0"]
+)
+def test_a_codec_without_a_declaration_is_never_chosen(fake, rows):
+    before, chunks = chosen(rows), [choose_for_chunks(role, rows[0]).codec.spec for role in Role]
+    fake("third", 20, None)
+    assert chosen(rows) == before
+    assert [choose_for_chunks(role, rows[0]).codec.spec for role in Role] == chunks
+
+
+def test_a_special_codec_is_not_chosen_for_blank_rows_or_chunks(fake):
+    blank = np.full((3, 1600), 7, np.uint8)
+    before, chunks = chosen(blank), [choose_for_chunks(role, HALF[0]).codec.spec for role in Role]
+    fake("third", 20, "Automatic(decode_cost=1, general=False)")
+    assert chosen() == "third"
+    assert chosen(blank) == before
+    assert [choose_for_chunks(role, HALF[0]).codec.spec for role in Role] == chunks
+
+
+@pytest.mark.parametrize("prefer", PREFERENCES)
+def test_a_general_codec_can_be_chosen_for_chunks(fake, prefer):
+    fake("third", 20, "Automatic(decode_cost=1)")
+    request = FrameRequest("x", (40, 40), np.dtype(np.uint8), 100, preference=PREFERENCES[prefer])
+    (store,), _ = build_stores([request], Place())
+    rows = np.random.default_rng(1).integers(0, 256, (100, 1600), np.uint8)
+    expected = "patches, compressed" + (" if large" if prefer == "speed" else "")
+    assert f"; {expected}; " in store.describe()
+    for cell, row in enumerate(rows):
+        store.write(np.array([cell]), row[np.newaxis])
+    assert f"; {expected.replace('compressed', 'third')}; " in store.describe()
+    out = np.empty_like(rows)
+    store.read(np.arange(100), out)
+    assert (out == rows).all()
+
+
+@pytest.mark.parametrize(
+    ("levels", "expected"),
+    [((1, 5, 9), (1, 5, 9)), ((2, 6), (2, 2, 6)), ((4,), (4, 4, 4)), ((1, 2, 3, 4), (1, 2, 4))],
+)
+def test_each_role_has_its_level(fake, monkeypatch, levels, expected):
+    fake("third", 20, f"Automatic(decode_cost=1, levels={levels})", "Levels(default=9, ranges=((1, 9),))")
+    monkeypatch.setattr(auto, "names", lambda: ("third",))
+    found = (
+        choose_for_chunks(Role.PATCHES, HALF[0]).codec,
+        judge_content(CELL, HALF).codec,
+        choose_for_chunks(Role.SMALLEST, HALF[0]).codec,
+    )
+    assert tuple(codec.spec.params["level"] for codec in found) == expected
+
+
+def test_if_memory_matters_most_the_cost_does_not_count(fake):
+    fake("third", 20, "Automatic(decode_cost=1e9)")
+    assert choose_for_chunks(Role.SMALLEST, HALF[0]).codec.spec.name == "third"
+    assert choose_for_chunks(Role.PATCHES, HALF[0]).codec.spec.name != "third"
+
+
+BROKEN = {
+    "import": ("import time", "import no_such_module"),
+    "hook": ("    return CodecPlugin(", "    raise OSError('no library')\n    return CodecPlugin("),
+    "declaration": ("decode_cost=1", "decode_cost=-1"),
+    "levels": ("decode_cost=1", "decode_cost=1, levels=(99,)"),
+    "factory": (
+        "    def compress",
+        "    def __init__(self, spec, cell):\n        raise OSError('no library')\n\n    def compress",
+    ),
+    "encode": ("        CELLS.append", "        raise OSError('no library')\n        CELLS.append"),
+}
+
+
+@pytest.mark.parametrize("part", BROKEN)
+def test_a_broken_plugin_is_skipped_with_a_warning(install, caplog, part):
+    before, chunk = chosen(), choose_for_chunks(Role.PATCHES, HALF[0]).codec.spec
+    source = FAKE.format(nbytes=20, automatic="Automatic(decode_cost=1)", levels=None, delay=0).replace(*BROKEN[part])
+    install("third-dist", "third", "fake_third", source)
+    with caplog.at_level(logging.WARNING, logger="sb3_extra_buffers"):
+        assert chosen() == before
+        assert caplog.records
+        assert choose_for_chunks(Role.PATCHES, HALF[0]).codec.spec == chunk
+    for record in caplog.records:
+        assert record.levelno == logging.WARNING
+        assert re.search(
+            r"The codec 'third' is installed but does not work; it is not considered\. .", record.getMessage()
+        )
+
+
+@pytest.mark.parametrize("order", [("aaa", "zzz"), ("zzz", "aaa")])
+def test_of_equal_codecs_the_first_by_name_is_chosen(fake, order):
+    for name in order:
+        fake(name, 30, "Automatic(decode_cost=3)")
+    assert chosen() == "aaa"
+
+
+def test_no_clock_decides(fake):
+    fake("quick", 100, "Automatic(decode_cost=10)")
+    fake("slow", 90, "Automatic(decode_cost=10)", delay=0.05)
+    assert chosen() == "slow"
+
+
+def test_the_choice_is_the_same_in_every_process():
+    program = (
+        "import numpy as np; from sb3_extra_buffers.codecs import CellSpec; from sb3_extra_buffers.stores import auto\n"
+        "rows = np.kron(np.arange(16, dtype=np.uint8).reshape(4, 4), np.ones((10, 10), np.uint8)).reshape(1, -1)\n"
+        "found = auto.judge_content(CellSpec(np.uint8, 1600), rows)\n"
+        "print(found.codec.spec, found.reason, *(auto.choose_for_chunks(role, rows[0]).codec.spec for role in auto.Role))"
+    )
+    runs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    own = judge_content(CELL, BLOCKY)
+    chunks = [choose_for_chunks(role, BLOCKY[0]).codec.spec for role in Role]
+    assert [" ".join(map(str, (own.codec.spec, own.reason, *chunks))) + "\n"] == [*runs]

@@ -211,9 +211,7 @@ def test_the_number_of_chunks_is_that_of_the_worst_case():
 @pytest.mark.parametrize("count", [1, 3, 15, 17, 70])
 def test_few_observations_are_read_before_a_chunk_is_complete(kernels, prefer, count):
     rng = np.random.default_rng(0)
-    request = FrameRequest(
-        "x", (1, 40, 40), np.dtype(np.uint8), 100, has_next=True, preference=preference("x", prefer)
-    )
+    request = FrameRequest("x", (1, 40, 40), np.dtype(np.uint8), 100, has_next=True, preference=preference("x", prefer))
     (store,), _ = build_stores([request], Place())
     images = rng.integers(0, 256, (count + 1, 1600)).astype(np.uint8)
     for cell in range(count):

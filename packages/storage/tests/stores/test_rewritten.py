@@ -145,3 +145,24 @@ def test_it_reads_like_a_plain_array(writes):
         except HeapFullError:
             pass
         assert read(store, *range(5)) == plain[:, 0].tolist()
+
+
+def test_after_a_write_that_failed_halfway_the_rows_before_it_are_written_again():
+    """A long write is cut into steps: if it fails, some of its cells may have their new content."""
+
+    class Halfway(Watched):
+        def write(self, cells, obs, next_obs=None, /):
+            half = len(cells) // 2 if self.fails else len(cells)
+            RawStore.write(self, cells[:half], obs[:half], next_obs)
+            if self.fails:
+                raise HeapFullError("memory", 1, 0)
+
+    inner = Halfway(10, 8)
+    store = RewrittenStore(inner)
+    store.write(np.array([2, 3]), flat(20, 30))
+    inner.fails = True
+    with pytest.raises(HeapFullError):
+        store.write(np.array([2, 3]), flat(21, 31))
+    inner.fails = False
+    store.write(np.array([2, 3]), flat(20, 30))
+    assert read(store, 2, 3) == [20, 30]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sb3_extra_buffers.codecs import CellSpec, Codec, CodecLike, CodecSpec, bind, names, parse, registry
-from sb3_extra_buffers.errors import ParameterError, PluginError
+from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.frames import FrameGeometry, whole
 from sb3_extra_buffers.memory import Bytes, Indices
 
@@ -191,7 +191,7 @@ def try_codecs(role: Role, cell: CellSpec, rows: Bytes, *, special: bool) -> lis
                 continue
             params = {"level": role.level(automatic.levels)} if automatic.levels else {}
             found.append(try_codec(bind(CodecSpec(name, params), cell), rows, automatic.decode_cost))
-        except PluginError as error:
+        except Exception as error:  # plugins of others may raise anything; none of it may stop a training run
             logger.warning("The codec %r is installed but does not work; it is not considered. %s", name, error)
     return found
 

@@ -268,14 +268,16 @@ class RewrittenStore(_Composed):
     def write(self, cells: Indices, obs: Bytes | None, next_obs: Bytes | None = None, /) -> None:
         assert obs is not None
         assert next_obs is None
-        if not np.array_equal(cells, self._last.cells):
-            self.observations.write(cells, obs)
-        elif self._last.equals(obs):
-            return
-        else:
-            new = (obs != self._last.rows).any(axis=1)
-            self.observations.write(cells[new], obs[new])
-        self._last.put(cells, obs)
+        last = self._last
+        written, rows = cells, obs
+        if np.array_equal(cells, last.cells):
+            if last.equals(obs):
+                return
+            new = (obs != last.rows).any(axis=1)
+            written, rows = cells[new], obs[new]
+        last.drop()  # a write that fails may have stored a part of its rows
+        self.observations.write(written, rows)
+        last.put(cells, obs)
         self.observations = resolve(self.observations)
 
     def stored_nbytes(self) -> int:
