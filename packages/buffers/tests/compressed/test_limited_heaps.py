@@ -155,7 +155,7 @@ def test_a_refused_step_that_has_driven_out_all_others_leaves_nothing_to_sample(
     with pytest.raises(HeapFullError, match="must fit together"):
         play(buffer, 1)
     assert buffer.pos == 3
-    with pytest.raises(ValueError, match="no row is left that could be stored completely"):
+    with pytest.raises(ValueError, match="no step is left that could be stored completely"):
         buffer.sample(4)
     play(buffer, 1, noisy=lambda step: False)
     assert sampled(buffer) == [2]
@@ -214,7 +214,7 @@ def test_a_step_is_encoded_once_and_once_more_where_what_it_leads_to_might_not_f
         counts.clear()
         buffer.add(obs[step], obs[step + 1], np.zeros((envs, 1)), np.zeros(envs), np.zeros(envs), [{}] * envs)
         assert sum(counts) == times * envs
-    assert buffer._storage.next_observations[""].store._transitions._fitting is None
+    assert buffer._storage.next_observations[""].store._fitting is None
 
 
 def test_what_was_seen_to_fit_is_seen_anew_if_something_else_is_written():

@@ -297,5 +297,5 @@ def test_a_row_that_was_not_stored_completely_is_not_drawn_ahead(screen, walk, n
     expected = buffer.sample(3)
     buffer._is_torn = True
     assert (buffer.sample(3).observations == expected.observations).all()
-    with pytest.raises(ValueError, match="no row is left that could be stored completely"):
+    with pytest.raises(ValueError, match="no step is left that could be stored completely"):
         buffer.sample(3)

@@ -327,7 +327,8 @@ def test_the_choice_is_the_same_in_every_process():
         "import numpy as np; from sb3_extra_buffers.codecs import CellSpec; from sb3_extra_buffers.stores import auto\n"
         "rows = np.kron(np.arange(16, dtype=np.uint8).reshape(4, 4), np.ones((10, 10), np.uint8)).reshape(1, -1)\n"
         "found = auto.judge_content(CellSpec(np.uint8, 1600), rows)\n"
-        "print(found.codec.spec, found.reason, *(auto.choose_for_chunks(role, rows[0]).codec.spec for role in auto.Role))"
+        "chunks = [auto.choose_for_chunks(role, rows[0]).codec.spec for role in auto.Role]\n"
+        "print(found.codec.spec, found.reason, *chunks)"
     )
     runs = {
         subprocess.run(

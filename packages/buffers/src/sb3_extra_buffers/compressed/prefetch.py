@@ -122,9 +122,11 @@ class GuardedStore:
     """
 
     _WRITES = frozenset({"write", "clear", "restore"})
+    #: What a deferred store does itself after the choice, too: its state says what was chosen.
+    _OF_BUILT = frozenset({"state", "restore"})
 
     def __init__(self, store: ObservationStore, worker: Worker) -> None:
-        self._store = store
+        self._built = store
         self._worker = worker
 
     def __getattr__(self, name: str) -> Any:
@@ -134,8 +136,7 @@ class GuardedStore:
         worker.wait()
         if name in self._WRITES:
             worker.writes += 1
-        self._store = resolve(self._store)
-        return getattr(self._store, name)
+        return getattr(self._built if name in self._OF_BUILT else resolve(self._built), name)
 
 
 # Replay: transitions are drawn one batch ahead.

@@ -167,12 +167,15 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         action = self._row("action", action, self.action_dim)
         reward, done = self._row("reward", reward), self._row("done", done)
         timeouts = self._timeouts_of(infos) if self.handle_timeout_termination else None
+        is_plain = self._adds_plainly and not self.optimize_memory_usage
+        if is_plain:
+            storage.refuse_too_large(next_obs)
         position, was_full, was_torn = self.pos, self.full, self._is_torn
         before = storage.positions_of(position) if was_full and storage.is_strict else None
         # Only a heap can fail from here on, in the middle of a step: the one that it replaces must not be sampled.
         self._is_torn = was_full
         try:
-            if self._adds_plainly and not self.optimize_memory_usage:
+            if is_plain:
                 self._add(obs, next_obs, action, reward, done, timeouts)
             else:
                 super().add(obs, next_obs, action, reward, done, infos)

@@ -34,6 +34,7 @@ from sb3_extra_buffers.stores import (
     ObservationStore,
     PairStore,
     Preference,
+    SharedStore,
     StoreRequest,
     build_stores,
     preference,
@@ -204,6 +205,17 @@ class ObservationStorage:
     def takes(self, obs: Any, next_obs: Any) -> bool:
         """Whether observations can be stored without conversion; for a space without keys only."""
         return self._only is not None and self._only.observations.takes(obs) and self._only.observations.takes(next_obs)
+
+    def refuse_too_large(self, next_obs: Any) -> None:
+        """Refuse next observations that could never be stored, before anything changes; for a space without keys only.
+
+        :param next_obs: as for :meth:`write_step`
+        """
+        part = self._only
+        if self._is_bounded and part is not None and part.store is not None:
+            store = part.store.active
+            if isinstance(store, (PairStore, SharedStore)):
+                store.refuse_too_large(part.rows(next_obs))
 
     def write_step(self, step: int, obs: Any, next_obs: Any) -> None:
         """Store a step of all environments: arrays of the right shape and dtype, C-contiguous, or dictionaries of them.

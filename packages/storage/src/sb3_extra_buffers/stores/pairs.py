@@ -63,15 +63,28 @@ class SharedStore(_Composed):
         self._pending = PendingRows(observations.row_nbytes)
         #: The cells whose observations decide about the pending ones, as integers: compared at every step.
         self._awaited: list[int] = []
+        #: Next observations that were just found to fit.
+        self._fitting: bytes | None = None
 
     @property
     def overhead(self) -> int:
         return self.observations.overhead + self.apart.overhead + self._shared.nbytes
 
+    def refuse_too_large(self, next_obs: Bytes) -> None:
+        """Refuse next observations that could never be stored, before anything changes.
+
+        What could never get a payload of its own would be pending for ever, with everything behind it.
+        """
+        fitting, self._fitting = self._fitting, None
+        if fitting is not None and fitting == next_obs.tobytes():
+            return
+        if self._is_bounded and self.apart.refuse_too_large(next_obs):
+            self._fitting = next_obs.tobytes()
+
     def write(self, cells: Indices, obs: Bytes | None, next_obs: Bytes | None = None, /) -> None:
         if next_obs is not None and self._is_bounded:
-            # What could never get a payload of its own would be pending for ever, with everything behind it.
-            self.apart.refuse_too_large(next_obs)
+            self.refuse_too_large(next_obs)
+            self._fitting = None
         if obs is not None:
             self._write_observations(cells, obs)
         if next_obs is not None:
@@ -205,6 +218,12 @@ class PairStore(_Composed):
     @property
     def overhead(self) -> int:
         return self.observations.overhead + self._next.overhead
+
+    def refuse_too_large(self, next_obs: Bytes) -> None:
+        """Refuse next observations that could never be stored, before anything changes."""
+        check = getattr(self._next.active, "refuse_too_large", None)
+        if check is not None:
+            check(next_obs)
 
     def write(self, cells: Indices, obs: Bytes | None, next_obs: Bytes | None = None, /) -> None:
         if obs is not None:
