@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import torch as th
 
-from sb3_extra_buffers.frames.needs import Needs as HostNeeds
-from sb3_extra_buffers.frames.needs import needs as needs_of
+from sb3_extra_buffers.frames.lookup import Lookup as HostNeeds
+from sb3_extra_buffers.frames.lookup import find_frames as needs_of
 from sb3_extra_buffers.gpu_buffers.codecs.status import Status
 from sb3_extra_buffers.gpu_buffers.devices import ALIGNMENT, has_kernels
 from sb3_extra_buffers.gpu_buffers.kernels.frame_decode import reference
@@ -51,7 +51,7 @@ class DeviceFrames:
         # Chunk by chunk, and the frames of each in the order in which patches make them.
         order = np.lexsort((found.offsets, found.which))
         begin = np.searchsorted(found.which[order], np.arange(len(found.slots) + 1))
-        rows, frames = np.divmod(found.places[order], geometry.depth)
+        rows, frames = np.divmod(found.targets[order], geometry.depth)
         targets = rows * store.row_nbytes + frames * geometry.group
         needs = [begin.astype(np.int32), found.offsets[order].astype(np.int32), targets]
         sizes, bases = store.streams.sizes[found.slots], self._bases_of(store, found.slots)

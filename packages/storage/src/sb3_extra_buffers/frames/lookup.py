@@ -1,4 +1,4 @@
-"""Which frames of which chunks observations are made of."""
+"""Lookup of frames: the chunk, the offset and the target of every frame of a batch of observations."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from sb3_extra_buffers.frames.streams import ZERO, Streams
 from sb3_extra_buffers.memory import Indices
 
 
-class Needs(NamedTuple):
-    """Frames of a batch. A place is the number of an observation times the depth of a stack, plus that of a frame.
+class Lookup(NamedTuple):
+    """The frames of a batch. The target of a frame is ``row * depth + index``: row of the batch, index in the stack.
 
     :param slots: the chunks that are needed, each once
-    :param which: for each frame the number of its chunk among these
-    :param offsets: which frame of the chunk it is
-    :param places: where it goes
-    :param blank: places of frames that are zero
+    :param which: for each frame the index of its chunk in ``slots``
+    :param offsets: for each frame its offset in the chunk
+    :param targets: for each frame its target
+    :param blank: the targets of frames of zeros
     """
 
     slots: Indices
     which: Indices
     offsets: Indices
-    places: Indices
+    targets: Indices
     blank: Indices
 
 
-def needs(streams: Streams, references: Indices) -> Needs:
-    """What it takes to put observations together.
+def find_frames(streams: Streams, references: Indices) -> Lookup:
+    """Find all frames of observations.
 
-    :param streams: what observations are made of
+    :param streams: the streams
     :param references: which observations
     """
     newest = streams.newest[references]
@@ -43,5 +43,5 @@ def needs(streams: Streams, references: Indices) -> Needs:
         slots[early] = streams.previous[slots[early]]
         offsets[early] += streams.sizes[slots[early]]
     wanted, which = np.unique(slots, return_inverse=True)
-    places = rows * streams.geometry.depth + columns
-    return Needs(wanted, which.reshape(-1), offsets, places, np.flatnonzero(~is_stored))
+    targets = rows * streams.geometry.depth + columns
+    return Lookup(wanted, which.reshape(-1), offsets, targets, np.flatnonzero(~is_stored))
