@@ -11,13 +11,10 @@ import numpy as np
 import stable_baselines3
 import torch
 
-from benchmarks.buffer_building import CELLS
-from benchmarks.buffer_measure import Settings, Timings
-from benchmarks.buffer_run import measure_game
-from benchmarks.buffer_tables import buffer_tables
-from benchmarks.console import table_console
-from benchmarks.machine import machine_info, thread_scaling
-from benchmarks.options import add_json_option, positive
+from benchmarks._lib.buffer_figures import Settings, Timings, buffer_tables, measure_game
+from benchmarks._lib.buffers import CELLS
+from benchmarks._lib.console import add_json_option, positive, table_console
+from benchmarks._lib.machine import machine_info, thread_scaling
 from sb3_extra_buffers import codecs
 from sb3_extra_buffers.errors import ExtraBuffersError
 

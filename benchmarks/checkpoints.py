@@ -26,10 +26,9 @@ from numpy.typing import NDArray
 from rich.table import Table
 from stable_baselines3.common.buffers import ReplayBuffer
 
-from benchmarks.atari import SCREEN, STACK, stacked_frames
-from benchmarks.console import counted, progress_bar, table_console
-from benchmarks.machine import machine_info
-from benchmarks.options import add_json_option, positive
+from benchmarks._lib.atari import SCREEN, STACK, stacked_frames
+from benchmarks._lib.console import add_json_option, counted, positive, progress_bar, table_console
+from benchmarks._lib.machine import machine_info
 from sb3_extra_buffers.compressed import CompressedReplayBuffer
 
 SPACE, ACTIONS = spaces.Box(0, 255, (STACK, SCREEN, SCREEN), np.uint8), spaces.Discrete(9)

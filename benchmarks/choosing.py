@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecTransposeImage
 
-from benchmarks.machine import machine_info
-from benchmarks.options import positive
-from examples.doom_env import DoomEnv
+from benchmarks._lib.console import positive
+from benchmarks._lib.doom import DoomEnv
+from benchmarks._lib.machine import machine_info
 from sb3_extra_buffers.advisor import Advice, advise, make, picture, play
 from sb3_extra_buffers.compressed.report import readable
 

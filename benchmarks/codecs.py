@@ -12,12 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.progress import Progress
 
-from benchmarks.atari import stacked_frames
-from benchmarks.codec_measure import CELLS, CodecFigures, measure_codec
-from benchmarks.codec_tables import codec_table
-from benchmarks.console import counted, progress_bar, table_console
-from benchmarks.machine import machine_info, thread_scaling
-from benchmarks.options import add_json_option, positive
+from benchmarks._lib.atari import stacked_frames
+from benchmarks._lib.codec_figures import CELLS, CodecFigures, codec_table, measure_codec
+from benchmarks._lib.console import add_json_option, counted, positive, progress_bar, table_console
+from benchmarks._lib.machine import machine_info, thread_scaling
 from sb3_extra_buffers import codecs
 from sb3_extra_buffers.errors import ExtraBuffersError
 from sb3_extra_buffers.memory import Bytes

@@ -15,8 +15,7 @@ import numpy as np
 from rich import box
 from rich.table import Table
 
-from benchmarks.console import counted, progress_bar, table_console
-from benchmarks.options import made_folder, positive
+from benchmarks._lib.console import counted, made_folder, positive, progress_bar, table_console
 from sb3_extra_buffers.heaps import create
 
 if TYPE_CHECKING:

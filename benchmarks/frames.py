@@ -10,16 +10,12 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.buffer_building import FRAMES, SB3
-from benchmarks.buffer_measure import Settings
-from benchmarks.buffer_run import measure_game
-from benchmarks.buffer_tables import buffer_tables
+from benchmarks._lib.buffer_figures import Settings, buffer_tables, measure_game
+from benchmarks._lib.buffers import FRAMES, SB3
+from benchmarks._lib.console import add_json_option, positive, table_console
+from benchmarks._lib.frame_growth import draw_growth, measure_growth
+from benchmarks._lib.machine import machine_info, thread_scaling
 from benchmarks.buffers import figures
-from benchmarks.console import table_console
-from benchmarks.frame_growth import measure_growth
-from benchmarks.frame_plot import draw_growth
-from benchmarks.machine import machine_info, thread_scaling
-from benchmarks.options import add_json_option, positive
 from sb3_extra_buffers.errors import ExtraBuffersError
 from sb3_extra_buffers.stores import PREFERENCES
 

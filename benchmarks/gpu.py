@@ -13,17 +13,20 @@ import numpy as np
 import stable_baselines3
 import torch
 
-from benchmarks.atari import stacked_frames
-from benchmarks.buffer_measure import Settings, Timings
-from benchmarks.console import counted, progress_bar, table_console
-from benchmarks.gpu_building import CONTENDERS
-from benchmarks.gpu_measure import ENVIRONMENTS, measure_on_device
-from benchmarks.gpu_memory import Memory
-from benchmarks.gpu_plot import draw_device
-from benchmarks.gpu_tables import goals, gpu_table
-from benchmarks.machine import machine_info
-from benchmarks.options import add_json_option, positive
-from examples.plotting import check_plot_option
+from benchmarks._lib.atari import stacked_frames
+from benchmarks._lib.buffer_figures import Settings, Timings
+from benchmarks._lib.console import add_json_option, counted, positive, progress_bar, table_console
+from benchmarks._lib.gpu_figures import (
+    CONTENDERS,
+    ENVIRONMENTS,
+    Memory,
+    draw_device,
+    goals,
+    gpu_table,
+    measure_on_device,
+)
+from benchmarks._lib.machine import machine_info
+from benchmarks._lib.plotting import check_plot_option
 from sb3_extra_buffers.errors import ExtraBuffersError
 from sb3_extra_buffers.gpu_buffers.devices import as_device
 

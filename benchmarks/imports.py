@@ -10,7 +10,7 @@ from statistics import median
 from rich import box
 from rich.table import Table
 
-from benchmarks.console import table_console
+from benchmarks._lib.console import table_console
 from sb3_extra_buffers import codecs
 
 _ROUNDS = 7

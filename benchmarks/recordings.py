@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from rich import box
 from rich.table import Table
 
-from benchmarks.console import table_console
-from examples.doom_env import DoomEnv
+from benchmarks._lib.console import table_console
+from benchmarks._lib.doom import DoomEnv
 from sb3_extra_buffers.recording import RecordBuffer, force_alloc_mem, load
 
 Frames = NDArray[Any]
