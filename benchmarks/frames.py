@@ -23,9 +23,9 @@ _CONTENDERS = [*(f"{FRAMES}{prefer}" for prefer in PREFERENCES), f"{FRAMES}speed
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Play, measure, print tables, draw, and write the figures to a file if asked to."""
+    """Play, measure, print tables, draw, and write the figures if ``--json`` is given."""
     options = _options(arguments)
-    # Tensors are made by one memcpy each; a second thread of torch would only add its noise.
+    # Tensors are made by one memcpy each; a second thread of torch only adds noise.
     torch.set_num_threads(1)
     console = table_console()
     quick = options.quick
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     content["growth"] = [point.as_json() for point in growth]
     for point in growth:
         console.print(str(point), highlight=False)
-    console.print(f"Two threads of plain zlib were {thread_scaling():.2f} times as fast as one.", highlight=False)
+    console.print(f"Speed-up of two threads of plain zlib: {thread_scaling():.2f}.", highlight=False)
     if options.plot is not None:
         draw_growth(growth, options.games[0], options.plot)
     if options.json is not None:
@@ -61,16 +61,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.frames",
-        description="Measure the frame store beside Stable-Baselines3's buffers, and how its cost grows with its size.",
+        description="Measure the frame layout beside Stable-Baselines3's buffers, and its cost by size.",
         epilog="example: python -m benchmarks.frames --games MsPacman Pong --plot frames.svg --json frames.json",
     )
     parser.add_argument("--games", nargs="+", default=["MsPacman", "Pong"], help="ALE games (default: %(default)s)")
-    parser.add_argument("--transitions", type=positive, help="in each buffer (default: 50000)")
-    parser.add_argument("--frames", type=positive, help="frames to play (default: as many as transitions)")
-    parser.add_argument("--rounds", type=positive, help="how often each operation is timed (default: 200)")
-    parser.add_argument("--growth", nargs="+", type=positive, metavar="N", help="sizes (default: 10000 to 1000000)")
+    parser.add_argument("--transitions", type=positive, help="size of the buffers (default: 50000)")
+    parser.add_argument("--frames", type=positive, help="frames to play (default: as --transitions)")
+    parser.add_argument("--rounds", type=positive, help="repetitions of each operation (default: 200)")
+    parser.add_argument(
+        "--growth", nargs="+", type=positive, metavar="N", help="sizes in transitions (default: 10000 to 1000000)"
+    )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the growth as .svg or .png")
-    parser.add_argument("--quick", action="store_true", help="about a minute: small buffers, few rounds")
+    parser.add_argument("--quick", action="store_true", help="a short run of about a minute")
     add_json_option(parser)
     return parser.parse_args(arguments)
 

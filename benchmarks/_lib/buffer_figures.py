@@ -32,13 +32,13 @@ from benchmarks._lib.console import counted, progress_bar
 from benchmarks._lib.measure import interleaved_medians, measure_in_child, resident_nbytes
 from sb3_extra_buffers.compressed import BaseCompressedBuffer
 
-#: How many transitions one timed call adds: several batches of what our buffers compress together, so that no call
-#: gets away without its share of that work.
+#: Transitions per timed call of ``add``: a multiple of what our buffers compress together, so that every call includes
+#: its share of that work.
 TRANSITIONS_PER_CALL = 256
 MINIBATCH = 256
 
 _ENVIRONMENTS = 8
-#: Per operation: its heading, and what its seconds are multiplied with.
+#: Heading and factor of the seconds, by operation.
 _ADDING = {
     "add_1": ("add µs\n1 env", 1e6),
     "add_8": ("add µs\n8 envs", 1e6),
@@ -52,14 +52,13 @@ _READING = {
 }
 _CAPTION = (
     "Medians, and how many times as long as SB3's buffer in the same run.\n"
-    "smaller: raw observations, next ones included as SB3 stores them, divided by what is kept for them.\n"
+    "smaller: size of the raw observations and next observations, divided by the stored size.\n"
     "resident: growth of a process that fills a replay buffer with {transitions:,} transitions.\n"
     "sample from a buffer of 8 environments, get per minibatch of a rollout of 128 steps of 8.\n"
-    "add per transition, into a full buffer; turned: of views whose channels are last in memory,\n"
-    "as VecTransposeImage hands them over in training."
+    "add per transition, into a full buffer; turned: of channels-last views, as VecTransposeImage makes them."
 )
 
-#: Told what is measured next.
+#: Called with the name of the next measurement.
 Reporter = Callable[[str], None]
 
 
@@ -67,9 +66,9 @@ Reporter = Callable[[str], None]
 class Settings:
     """How to measure.
 
-    :param transitions: how many each replay buffer holds
-    :param rounds: how often each operation is timed
-    :param threads: on how many threads our buffers decode; ``None`` uses as many as pay
+    :param transitions: size of the replay buffers
+    :param rounds: repetitions of each operation
+    :param threads: threads that decode; ``None`` for the automatic choice
     """
 
     transitions: int
@@ -79,28 +78,28 @@ class Settings:
 
 @dataclass(frozen=True)
 class Timings:
-    """By operation, then by codec: seconds, per transition for ``add``, per batch for ``sample`` and ``get``.
+    """Seconds by operation and codec: per transition for ``add``, per batch for ``sample`` and ``get``.
 
-    ``add`` takes arrays in the order of C, ``add_turned`` the views that ``VecTransposeImage`` makes in training.
+    ``add`` takes C-contiguous arrays, ``add_turned`` the views that ``VecTransposeImage`` makes in training.
     """
 
     seconds: dict[str, dict[str, float]]
     ratios: dict[str, float]
 
     def to_sb3(self, operation: str, codec: str) -> float:
-        """How many times as long as Stable-Baselines3's buffer it takes."""
+        """Ratio to Stable-Baselines3's buffer."""
         return self.seconds[operation][codec] / self.seconds[operation][SB3]
 
 
 def measure_buffers(
     observations: NDArray[np.uint8], codecs: Sequence[str], settings: Settings, report: Reporter
 ) -> Timings:
-    """Fill buffers with the same content, check that they return the same batches, then time them in turn.
+    """Fill buffers with the same content, check that they return the same batches, then time them alternately.
 
     :param observations: shape ``(n, 4, 84, 84)``
-    :param codecs: as people type them; Stable-Baselines3's buffer comes along
+    :param codecs: names of codecs; Stable-Baselines3's buffer is added
     :param settings: how to measure
-    :param report: told what is measured next
+    :param report: called with the name of the next measurement
     """
     seconds: dict[str, dict[str, float]] = {}
     names, ratios = [SB3, *codecs], {SB3: 1.0}
@@ -125,10 +124,10 @@ def measure_buffers(
 
 
 class Feeder:
-    """A full buffer, and what comes next for it.
+    """A full buffer and the following transitions.
 
-    :param buffer: was filled
-    :param source: goes on from there
+    :param buffer: a filled buffer
+    :param source: continues the stream
     """
 
     def __init__(self, buffer: ReplayBuffer, source: Transitions) -> None:
@@ -136,15 +135,15 @@ class Feeder:
         self._steps: list[Step] = []
 
     def prepare(self, turned: bool = False) -> None:
-        """Make new arrays, outside of what is timed: that is the environment's work.
+        """Make new arrays, untimed: this is the work of the environment.
 
-        :param turned: whether they are views, as ``VecTransposeImage`` makes them
+        :param turned: make views as ``VecTransposeImage`` does
         """
         steps = [self._source.step() for _ in range(TRANSITIONS_PER_CALL // self.buffer.n_envs)]
         self._steps = [step.turned() for step in steps] if turned else steps
 
     def add(self) -> None:
-        """Store what was prepared."""
+        """Add the prepared transitions."""
         for step in self._steps:
             self.buffer.add(*step)
 
@@ -188,11 +187,11 @@ def measure_game(
 ) -> tuple[Timings, dict[str, int]]:
     """Timings of all buffers, and the resident memory of each.
 
-    :param game: what to play
-    :param names: codecs and frame stores; Stable-Baselines3's buffer comes along
+    :param game: the game
+    :param names: codecs and frame layouts; Stable-Baselines3's buffer is added
     :param settings: how to measure
-    :param frames: how many observations to play; buffers that are larger get them again
-    :param transitions: of which resident memory is measured
+    :param frames: number of observations to play; larger buffers repeat them
+    :param transitions: size of the buffers whose resident memory is measured
     """
     resident = {}
     with TemporaryDirectory() as folder, progress_bar() as progress:
@@ -214,16 +213,15 @@ def measure_game(
 
 
 def resident_of_replay(path: str, codec: str, transitions: int) -> int:
-    """Fill a buffer and return by how many bytes the process grew, libraries not counted.
+    """Fill a buffer and return the growth of the process in bytes, without libraries.
 
-    :param path: an ``.npy`` file of observations of shape ``(n, 4, 84, 84)``; they are repeated as often as it takes
-    :param codec: as people type it, or ``"SB3"``
-    :param transitions: how many the buffer holds
+    :param path: ``.npy`` file of observations of shape ``(n, 4, 84, 84)``; they are repeated as needed
+    :param codec: name of a codec, or ``"SB3"``
+    :param transitions: size of the buffer
     """
-    # Mapped, so that the observations themselves are not part of the memory that is measured.
+    # Mapped, so that the observations do not count as memory.
     observations = np.asarray(np.load(path, mmap_mode="r"))
-    # Libraries and compiled code take the same memory for a million transitions as for a few. Used once before, they
-    # do not count.
+    # A small buffer first, so that libraries and compiled code do not count.
     small = make_replay(codec, 64 * _ENVIRONMENTS, _ENVIRONMENTS)
     fill_replay(small, Transitions(observations, _ENVIRONMENTS))
     small.sample(32)
@@ -235,12 +233,12 @@ def resident_of_replay(path: str, codec: str, transitions: int) -> int:
 
 
 def buffer_tables(title: str, timings: Timings, resident: Mapping[str, int], transitions: int) -> Group:
-    """What is kept and read, and what adding takes: one row per codec, under that of Stable-Baselines3's buffer.
+    """Tables of memory and reading, and of adding: one row per codec, Stable-Baselines3's buffer first.
 
-    :param title: what was stored
-    :param timings: of all codecs
-    :param resident: bytes, by codec
-    :param transitions: how many those bytes hold
+    :param title: title of the tables
+    :param timings: timings of all codecs
+    :param resident: resident bytes by codec
+    :param transitions: number of transitions in these bytes
     """
     reading = _table(["\nsmaller", "resident\nMB", "of\nSB3's"], _READING)
     adding = _table([], _ADDING)

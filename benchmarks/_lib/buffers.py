@@ -19,11 +19,11 @@ from sb3_extra_buffers import frames
 from sb3_extra_buffers.compressed import CompressedReplayBuffer, CompressedRolloutBuffer
 from sb3_extra_buffers.vec_buf import DummyVecReplayBuffer, DummyVecRolloutBuffer
 
-#: The name of the plain buffer among the codecs.
+#: Name of Stable-Baselines3's buffer among the codecs.
 SB3 = "SB3"
-#: Names of frame stores among the codecs begin with this: ``frames/speed``, ``frames/memory/numpy``.
+#: Prefix of frame layouts among the codecs: ``frames/speed``, ``frames/memory/numpy``.
 FRAMES = "frames/"
-#: Before a codec: each observation by itself, also if it is an image.
+#: Prefix of a codec: whole observations, also if they are images.
 CELLS = "cells:"
 ROLLOUT_STEPS = 128
 ROLLOUT_ENVS = 8
@@ -40,13 +40,12 @@ def make_replay(
 ) -> ReplayBuffer:
     """An empty replay buffer.
 
-    :param codec: as people type it, or ``"SB3"``
-    :param transitions: how many it holds
-    :param n_envs: how many environments
-    :param threads: how many threads decode; ``None`` uses as many as pay
-    :param optimize_memory_usage: one observation per step, and no timeouts, which exclude each other in
-        Stable-Baselines3
-    :param spaces: of observations and of actions
+    :param codec: name of a codec, or ``"SB3"``
+    :param transitions: size of the buffer
+    :param n_envs: number of environments
+    :param threads: threads that decode; ``None`` for the automatic choice
+    :param optimize_memory_usage: one observation per step, without timeouts, which Stable-Baselines3 cannot combine
+    :param spaces: observation space and action space
     """
     options: dict[str, Any] = {}
     if optimize_memory_usage:
@@ -68,7 +67,7 @@ def _storage(codec: str) -> dict[str, Any]:
 
 @contextmanager
 def _kernels(codec: str) -> Iterator[None]:
-    """Without what is compiled, if the name says so."""
+    """Without compiled kernels if the name ends with ``/numpy``."""
     if not codec.endswith("/numpy"):
         yield
         return
@@ -78,16 +77,16 @@ def _kernels(codec: str) -> Iterator[None]:
 
 
 def fill_replay(buffer: ReplayBuffer, source: Transitions) -> None:
-    """Add until the buffer is full and begins to overwrite, as it does for most of a training run."""
+    """Add until the buffer is full and begins to overwrite."""
     for _ in range(buffer.buffer_size + 1):
         buffer.add(*source.step())
 
 
 def fill_replays(buffers: Iterable[ReplayBuffer], source: Transitions) -> None:
-    """The same for several buffers of one size, with one stream.
+    """Fill several buffers of one size from one stream.
 
-    :param buffers: empty ones
-    :param source: what they all get
+    :param buffers: empty buffers
+    :param source: the transitions
     """
     first, *others = buffers
     spaces = first.observation_space, first.action_space
@@ -100,9 +99,9 @@ def make_rollouts(
 ) -> dict[str, RolloutBuffer]:
     """The same complete rollout of 128 steps of eight environments in several buffers.
 
-    :param names: codecs as people type them, or ``"SB3"``
+    :param names: names of codecs, or ``"SB3"``
     :param observations: shape ``(n, 4, 84, 84)``
-    :param threads: how many threads decode; ``None`` uses as many as pay
+    :param threads: threads that decode; ``None`` for the automatic choice
     """
     size, spaces = ROLLOUT_STEPS, (OBSERVATION_SPACE, ACTION_SPACE)
     rollouts: dict[str, RolloutBuffer] = {}
@@ -123,7 +122,7 @@ def make_rollouts(
 
 
 def check_replay(label: str, buffer: ReplayBuffer, plain: ReplayBuffer, batch_size: int) -> None:
-    """Fail unless both return the same batches for the same seeds, bit by bit."""
+    """Raise unless both return the same batches for the same seeds, bit by bit."""
     for seed in range(_SEEDS):
         np.random.seed(seed)
         batch = buffer.sample(batch_size)
@@ -132,7 +131,7 @@ def check_replay(label: str, buffer: ReplayBuffer, plain: ReplayBuffer, batch_si
 
 
 def check_rollout(label: str, buffer: RolloutBuffer, plain: RolloutBuffer, batch_size: int) -> None:
-    """Fail unless both return the same minibatches for the same seed, bit by bit."""
+    """Raise unless both return the same minibatches for the same seed, bit by bit."""
     np.random.seed(0)
     batches = list(buffer.get(batch_size))
     np.random.seed(0)
@@ -147,4 +146,4 @@ def _check(label: str, batch: Iterable[th.Tensor | None], other: Iterable[th.Ten
         else:
             same = ours.dtype == theirs.dtype and th.equal(ours, theirs)
         if not same:
-            raise WrongBytesError(f"{label} returned something else than Stable-Baselines3's buffer")
+            raise WrongBytesError(f"{label} differs from Stable-Baselines3's buffer")

@@ -18,7 +18,7 @@ from sb3_extra_buffers.codecs import Codec, decode_batch, encode_batch
 from sb3_extra_buffers.heaps import Heap, create
 from sb3_extra_buffers.memory import Bytes, Indices
 
-#: How many cells every variant works through, whatever the size of its batches: costs per cell then compare.
+#: Cells per timed call of every variant.
 CELLS = 256
 _SMALL_BATCH = 32
 _MICRO = 1e6
@@ -26,23 +26,23 @@ _MICRO = 1e6
 
 @dataclass(frozen=True)
 class CodecFigures:
-    """One codec on one kind of frames. ``microseconds`` are per cell, by variant."""
+    """Figures of one codec on one kind of frames. ``microseconds`` are per cell, by variant."""
 
     codec: str
     ratio: float
     microseconds: dict[str, float]
 
     def decode_to(self, library: str, threads: int) -> float | None:
-        """How many times as long as its library the codec takes to decode a large batch.
+        """Ratio of decoding a large batch to the bare library.
 
-        :param library: ``"bare"``, or ``"delivered"`` for a library whose result is copied to its row in the batch
-        :param threads: on how many threads the codec works; the library has one
+        :param library: ``"bare"``, or ``"delivered"`` if the result is copied to its row in the batch
+        :param threads: threads of the codec; the library has one
         """
         alone = self.microseconds.get(f"decode_{library}")
         return None if alone is None else self.microseconds[f"decode_{CELLS}_threads_{threads}"] / alone
 
     def to_json(self) -> dict[str, Any]:
-        """A form that JSON can hold."""
+        """As JSON."""
         pairs = [(library, threads) for library in ("bare", "delivered") for threads in (1, 2)]
         ratios = {
             f"decode_to_{library}_threads_{threads}": self.decode_to(library, threads) for library, threads in pairs
@@ -51,22 +51,22 @@ class CodecFigures:
 
 
 def measure_codec(codec: Codec, rows: Bytes, picks: Indices, rounds: int) -> CodecFigures:
-    """Store all rows in a heap, check that every way to decode is right, then time all ways in turn.
+    """Store all rows in a heap, check every variant of decoding, then time all variants alternately.
 
     :param codec: a bound codec
     :param rows: shape ``(n, codec.cell.nbytes)``
-    :param picks: the 256 rows that are encoded and decoded, in this order
-    :param rounds: how often each variant is timed
+    :param picks: the 256 rows to encode and decode, in this order
+    :param rounds: repetitions of each variant
     """
     heap, truth = _stored(codec, rows), rows[picks]
     out = np.empty_like(truth)
     decoders = _decoders(codec, heap, picks, out)
     for name, decode in decoders.items():
-        np.invert(truth, out=out)  # so that no byte can be right by chance
+        np.invert(truth, out=out)  # no byte is right by chance
         decode()
         if not np.array_equal(out, truth):
             raise WrongBytesError(f"{codec.spec}: {name} returned other bytes than were stored")
-    # A copy that has the machine to itself finds its bytes in the cache and looks three times as fast as it is here.
+    # Alternating with the codecs: alone, a copy would find its bytes in the cache and look three times as fast.
     copy: Callable[[], None] = partial(np.copyto, out, truth)
     calls = {"memcpy": copy, **_encoders(codec, truth), **decoders}
     bare = bare_calls(codec.spec, codec.cell.nbytes)
@@ -140,7 +140,7 @@ def _bare(bare: BareCalls, cells: Bytes, out: Bytes) -> dict[str, Callable[[], N
     return {"encode_bare": encode, "decode_bare": decode, "decode_delivered": deliver}
 
 
-#: The variants in the order of the columns, with their headings.
+#: Headings of the variants, in the order of the columns.
 _VARIANTS = {
     "encode_1": "encode\n1",
     "encode_32": "encode\n32",
@@ -156,15 +156,15 @@ _VARIANTS = {
 _NOTHING = "\N{EN DASH}"
 _CAPTION = (
     "Median microseconds per cell, in calls of 1, 32 or 256 cells; 256x2: on two threads.\n"
-    "bare: the library alone, its result dropped; +copy: its result copied to its row, as a batch needs it.\n"
+    "bare: the library alone, its result dropped; +copy: its result copied to its row of the batch.\n"
     "to bare, to copy: decoding 256 cells on one or two threads, divided by those."
 )
 
 
 def codec_table(title: str, figures: Sequence[CodecFigures]) -> Table:
-    """One row per codec, under the row of a plain copy.
+    """One row per codec, after the row of a plain copy.
 
-    :param title: what was encoded
+    :param title: title of the table
     :param figures: in the order of the rows, at least one
     """
     table = Table(title=title, caption=_CAPTION, box=box.SIMPLE_HEAD, pad_edge=False)
@@ -172,7 +172,7 @@ def codec_table(title: str, figures: Sequence[CodecFigures]) -> Table:
     table.add_column("\ncodec", no_wrap=True)
     for heading in ("\nratio", *_VARIANTS.values(), "to bare\n1", "to bare\n2", "to copy\n1"):
         table.add_column(heading, justify="right", no_wrap=True)
-    # The copy took turns with each codec; between the codecs, the machine may have changed its pace.
+    # The copy was timed beside each codec.
     copy = {"decode_256_threads_1": median(codec.microseconds["memcpy"] for codec in figures)}
     table.add_row("memcpy", _NOTHING, *(_cost(copy.get(name)) for name in _VARIANTS), *[_NOTHING] * 3)
     for codec in figures:

@@ -14,15 +14,15 @@ _WIDTH_OF_A_PIPE = 150
 
 
 def table_console() -> Console:
-    """A console on stdout that keeps every column when it writes to a file or a pipe, where rich assumes 80."""
+    """A console on stdout that is wide enough for tables if stdout is a file or a pipe."""
     console = Console()
     return console if console.is_terminal else Console(width=_WIDTH_OF_A_PIPE)
 
 
 def progress_bar() -> Progress:
-    """A bar on stderr that vanishes when done. There is none if stderr is not a terminal.
+    """A transient progress bar on stderr, disabled if stderr is not a terminal.
 
-    It is drawn only when told to: a thread that draws on its own would show in the timings.
+    It is only redrawn on request: a drawing thread would disturb the timings.
     """
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -31,27 +31,27 @@ def progress_bar() -> Progress:
 
 @contextmanager
 def counted(progress: Progress, label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A line in the bar while the block runs; what the block receives is to be called with how much is done."""
+    """A line in the bar while the block runs. The block is given a function to call with the progress."""
     task = progress.add_task(label, total=total)
     yield lambda done: progress.update(task, completed=done, refresh=True)
     progress.remove_task(task)
 
 
 def positive(text: str) -> int:
-    """A number of at least 1, as the ``type`` of an option."""
+    """``type`` of an option: an integer of at least 1."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
     return int(text)
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
-    """Offer ``--json FILE``, for all figures and the machine."""
+    """Add ``--json FILE`` for all figures and the machine."""
     purpose = "also write all figures and the machine to FILE"
     parser.add_argument("--json", type=_in_a_folder, metavar="FILE", help=purpose)
 
 
 def made_folder(text: str) -> Path:
-    """A folder, made if it was not there, before the work whose results it is for; as the ``type`` of an option."""
+    """``type`` of an option: a folder, made if it does not exist."""
     folder = Path(text)
     try:
         folder.mkdir(parents=True, exist_ok=True)

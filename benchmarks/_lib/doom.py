@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import MissingExtraError, ParameterError
 
-#: What a pixel of a mask can show. Walls and floors come without a name from the labels buffer, as 0 and 1; the others
-#: are categories of ViZDoom, several of them together where a player would not tell them apart.
+#: Classes of the pixels of a mask. Walls and floors are 0 and 1 in the labels buffer; the others are categories of
+#: ViZDoom, some of them merged.
 CLASSES = ("wall", "floor, ceiling", "self", "monster", "item", "weapon", "shot, blood", "corpse", "other")
 _CLASS_OF_CATEGORY = {
     "Self": 2,
@@ -24,7 +24,7 @@ _CLASS_OF_CATEGORY = {
     **dict.fromkeys(("Explosive", "Gibs", "SFX"), 6),
     "Gore": 7,
 }
-#: The value of each class in a mask: as far apart as bytes allow, so that masks can be looked at, and learnt from.
+#: Value of each class in a mask: as far apart as possible, so that masks are visible and can be learnt from.
 SHADES = np.linspace(0, 255, len(CLASSES)).astype(np.uint8)
 OBSERVATIONS = ("mask", "rgb", "both")
 WIDTH, HEIGHT = 160, 120
@@ -34,19 +34,19 @@ class DoomEnv(gymnasium.Env[Any, np.int64]):
     """
     A scenario of ViZDoom, without a window. An action is one button, held for some frames.
 
-    Masks have shape ``(120, 160, 1)``, pictures ``(120, 160, 3)``, both are bytes. ViZDoom has no picture of the moment
-    after an episode; its last observation is the one before once more.
+    Masks have shape ``(120, 160, 1)``, pictures ``(120, 160, 3)``, both of bytes. ViZDoom has no picture after the end
+    of an episode, so the last observation is repeated.
 
-    :param scenario: one that comes with ViZDoom, such as ``"deadly_corridor"`` or ``"defend_the_center"``
+    :param scenario: a scenario of ViZDoom, such as ``"deadly_corridor"`` or ``"defend_the_center"``
     :param observe: ``"mask"``, ``"rgb"``, or ``"both"`` for a Dict with these two keys
-    :param frame_skip: for how many frames a button is held
+    :param frame_skip: frames for which a button is held
     """
 
     def __init__(self, scenario: str = "deadly_corridor", observe: str = "mask", frame_skip: int = 4) -> None:
         if observe not in OBSERVATIONS:
             raise ParameterError("DoomEnv", "observe", observe, f"it must be one of {', '.join(OBSERVATIONS)}")
         self._game = _game(scenario)
-        self._folder = TemporaryDirectory()  # the game writes a settings file, and not into the current folder
+        self._folder = TemporaryDirectory()  # for the settings file that the game writes
         self._game.set_doom_config_path(str(Path(self._folder.name, "vizdoom.ini")))
         self._observe = observe
         self._frame_skip = frame_skip
@@ -60,8 +60,8 @@ class DoomEnv(gymnasium.Env[Any, np.int64]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode.
 
-        :param seed: of this episode and those that follow
-        :param options: none are known
+        :param seed: seed of this and the following episodes
+        :param options: not used
         """
         super().reset(seed=seed, options=options)
         self._game.set_seed(int(self.np_random.integers(2**31)))
@@ -100,10 +100,10 @@ class DoomEnv(gymnasium.Env[Any, np.int64]):
 
 
 def mask_of(labels_buffer: NDArray[np.uint8], categories: dict[int, str]) -> NDArray[np.uint8]:
-    """What each pixel shows, as a shade of its class, with an axis for the channel.
+    """Mask of a frame: the shade of each pixel's class, with a channel axis.
 
-    :param labels_buffer: which object each pixel belongs to
-    :param categories: of these objects; the game numbers them anew for every frame
+    :param labels_buffer: number of the object of each pixel
+    :param categories: categories of these objects; numbers change with every frame
     """
     shades = np.full(256, SHADES[-1])
     shades[:2] = SHADES[:2]
@@ -123,12 +123,12 @@ def _game(scenario: str) -> Any:
         raise ParameterError("DoomEnv", "scenario", scenario, f"it must be one of {known}")
     game = vizdoom.DoomGame()
     game.load_config(str(file))
-    # What moves by an amount instead of being pressed, as a mouse does, is left alone.
+    # Without axes such as those of a mouse.
     game.set_available_buttons([button for button in game.get_available_buttons() if "DELTA" not in button.name])
     game.set_window_visible(False)
     game.set_mode(vizdoom.Mode.PLAYER)
     game.set_screen_format(vizdoom.ScreenFormat.RGB24)
     game.set_screen_resolution(vizdoom.ScreenResolution.RES_160X120)
     game.set_labels_buffer_enabled(True)
-    game.set_render_hud(False)  # numbers at the lower edge, which the labels buffer does not know
+    game.set_render_hud(False)  # the labels buffer does not have it
     return game

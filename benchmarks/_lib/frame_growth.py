@@ -20,20 +20,20 @@ from benchmarks._lib.measure import measure_in_child, resident_nbytes
 from benchmarks._lib.plotting import OURS, SB3, SUBTLE, TEXT, write_figure
 
 _ENVIRONMENTS = 8
-#: Frames that are played; a larger buffer gets them again. They must be too many to repeat themselves soon.
+#: Frames that are played; a larger buffer repeats them.
 _FRAMES = 50_000
 _STEPS_PER_TIMING = 32
 
 
 @dataclass(frozen=True)
 class Point:
-    """One size.
+    """Figures of one size.
 
-    :param transitions: how many
-    :param resident: bytes by which the process grew
-    :param add: seconds per transition, after the buffer was full
+    :param transitions: number of transitions
+    :param resident: growth of the process in bytes
+    :param add: seconds per transition, into a full buffer
     :param sample: seconds per batch of 32
-    :param saved: bytes of the file that Stable-Baselines3 saves the buffer to
+    :param saved: bytes of the pickle
     """
 
     transitions: int
@@ -43,7 +43,7 @@ class Point:
     saved: int
 
     def as_json(self) -> dict[str, float]:
-        """For the JSON file."""
+        """As JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -54,11 +54,11 @@ class Point:
 
 
 def measure_growth(game: str, sizes: Sequence[int], rounds: int) -> list[Point]:
-    """Fill a buffer of each size, and measure it in the steady state.
+    """Fill a buffer of each size, and measure it when it is full.
 
-    :param game: what to play
+    :param game: the game
     :param sizes: numbers of transitions
-    :param rounds: how often each operation is timed
+    :param rounds: repetitions of each operation
     """
     points = []
     with TemporaryDirectory() as folder, progress_bar() as progress:
@@ -109,11 +109,11 @@ _RAW_NBYTES = 2 * 4 * 84 * 84
 
 
 def draw_growth(points: Sequence[Point], game: str, file: Path) -> None:
-    """Memory, add and sample over the number of transitions.
+    """Draw memory, add and sample over the number of transitions.
 
-    :param points: what was measured
-    :param game: what was played
-    :param file: where to; ``.svg`` or ``.png``
+    :param points: the figures
+    :param game: the game
+    :param file: the picture, .svg or .png
     """
     from matplotlib.figure import Figure
 

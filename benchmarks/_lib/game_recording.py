@@ -16,17 +16,17 @@ from benchmarks._lib.atari import Step
 _STEPS_PER_REPORT = 16
 _LAST_WRITTEN = "steps.npz"
 
-#: What to do next, for the observations of all environments.
+#: Chooses actions for the observations of all environments.
 Player = Callable[[NDArray[np.uint8]], NDArray[np.int64]]
 
 
 def record(folder: str, env: VecEnv, steps: int, player: Player, progress: Callable[[int], None] | None = None) -> None:
-    """Play, and keep everything that a replay buffer is given.
+    """Play, and write everything that a replay buffer is given to files.
 
-    :param folder: for the files
-    :param env: what is played; it is reset first
-    :param steps: how many, of all environments at once
-    :param player: what it does
+    :param folder: folder of the files
+    :param env: the environments; they are reset first
+    :param steps: number of steps
+    :param player: chooses the actions
     :param progress: called now and then with the number of steps so far
     """
     shape = (steps + 1, env.num_envs, *(env.observation_space.shape or ()))
@@ -48,19 +48,19 @@ def record(folder: str, env: VecEnv, steps: int, player: Player, progress: Calla
 
 
 def is_recorded(folder: str) -> bool:
-    """Whether a complete recording is there.
+    """Whether a folder has a complete recording.
 
-    :param folder: to look in
+    :param folder: the folder
     """
     return Path(folder, _LAST_WRITTEN).is_file()
 
 
 class Recording:
-    """What was recorded, step by step.
+    """A recording, step by step.
 
-    Observations are mapped, not loaded: they are no part of the memory of a process that measures its own.
+    Observations are mapped, not loaded, so that they do not count as memory of the process.
 
-    :param folder: with the files of :func:`record`
+    :param folder: has the files of :func:`record`
     """
 
     def __init__(self, folder: str) -> None:
@@ -69,19 +69,19 @@ class Recording:
         with np.load(Path(folder, _LAST_WRITTEN)) as file:
             self._actions, self._rewards, self._dones = file["actions"], file["rewards"], file["dones"]
             self._truncated, self._last = file["truncated"], file["last"]
-        # Where the last observation of an episode is, in the order in which they were kept.
+        # Index of the last observation of an episode.
         self._end = np.cumsum(self._dones).reshape(self._dones.shape) - 1
         self.steps, self.n_envs = self._dones.shape
 
     @property
     def spaces(self) -> tuple[spaces.Box, spaces.Discrete]:
-        """Of observations, and of the actions that were recorded."""
+        """Spaces of the observations and of the recorded actions."""
         return spaces.Box(0, 255, self.observations.shape[2:], np.uint8), spaces.Discrete(int(self._actions.max()) + 1)
 
     def step(self, number: int) -> Step:
-        """What all environments did, in new arrays, as ``collect_rollouts`` of Stable-Baselines3 hands them over.
+        """A step in new arrays, as ``collect_rollouts`` of Stable-Baselines3 passes it.
 
-        :param number: from 0
+        :param number: number of the step, from 0
         """
         envs = np.arange(self.n_envs)
         infos: list[dict[str, Any]] = [{"TimeLimit.truncated": bool(cut)} for cut in self._truncated[number]]
@@ -89,10 +89,10 @@ class Recording:
         return Step(obs, next_obs, self._actions[number], self._rewards[number], self._dones[number], infos)
 
     def next_observations(self, steps: NDArray[np.int64], envs: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """What followed, before any reset.
+        """Next observations, before any reset.
 
-        :param steps: their numbers
-        :param envs: of which environment, for each of them
+        :param steps: numbers of the steps
+        :param envs: environment of each step
         """
         following = np.array(self.observations[steps + 1, envs])
         done = self._dones[steps, envs]

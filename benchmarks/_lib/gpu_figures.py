@@ -24,16 +24,16 @@ from benchmarks._lib.plotting import LEARNT, OURS, SUBTLE, TEXT, write_figure
 from benchmarks._lib.plotting import SB3 as PLAIN
 from sb3_extra_buffers.gpu_buffers import GpuReplayBuffer
 
-#: The name of the frame store among the codecs.
+#: Name of the frame layout among the codecs.
 FRAMES = "frames"
 CONTENDERS = ("none", "rle", "zstd-5", "lz4-block/1", FRAMES)
-#: How many times the live bytes a heap may hold, besides one row.
+#: Largest ratio of held to live bytes, besides one step.
 HELD_GOAL = 1.1
 BATCH_SIZES = (32, 256)
 ENVIRONMENTS = (1, 8)
-#: At batches of 256, at most so many times as long as Stable-Baselines3's buffer; for batches that the host makes.
+#: Largest ratio of ``sample(256)`` to Stable-Baselines3's buffer, for batches that the host decodes.
 SAMPLE_GOALS = {"rle": 3.0, "zstd-5": 3.0}
-#: Per operation: its heading, and what its seconds are multiplied with.
+#: Heading and factor of the seconds, by operation.
 _OPERATIONS = {
     "add_1": ("add µs\n1 env", 1e6),
     "add_8": ("add µs\n8 envs", 1e6),
@@ -43,8 +43,8 @@ _OPERATIONS = {
 _CAPTION = (
     "Medians, and how many times as long as SB3's buffer in the same run: add per transition into a full buffer,\n"
     "sample from a buffer of 8 environments. On a device, until it is done.\n"
-    "smaller: raw observations, next observations included as SB3 stores them, divided by what is kept for them.\n"
-    "live: payloads. held: what the heap holds for them, with room, index and staging area, at the worst moment."
+    "smaller: size of the raw observations and next observations, divided by the stored size.\n"
+    "live: payloads. held: memory of the heap, with free space, index and staging area, at its maximum."
 )
 _DRAWN = {"add_8": "add, 8 environments", "sample_256": "sample(256)"}
 
@@ -52,11 +52,11 @@ _DRAWN = {"add_8": "add, 8 environments", "sample_256": "sample(256)"}
 def make_gpu_replay(name: str, transitions: int, n_envs: int, device: th.device, threads: int | None) -> ReplayBuffer:
     """An empty replay buffer.
 
-    :param name: a codec as people type it, ``"frames"``, or ``"SB3"``, whose observations are on the host
-    :param transitions: how many it holds
-    :param n_envs: how many environments
-    :param device: where batches are delivered, and where ours keeps its observations
-    :param threads: how many threads decode on the host; ``None`` uses as many as pay
+    :param name: name of a codec, ``"frames"``, or ``"SB3"``, whose observations are on the host
+    :param transitions: size of the buffer
+    :param n_envs: number of environments
+    :param device: device of the batches, and of our observations
+    :param threads: threads that decode on the host; ``None`` for the automatic choice
     """
     if name == SB3:
         return ReplayBuffer(transitions, OBSERVATION_SPACE, ACTION_SPACE, device, n_envs)
@@ -70,10 +70,10 @@ def make_gpu_replay(name: str, transitions: int, n_envs: int, device: th.device,
 class Memory:
     """The heap of one buffer at one moment.
 
-    :param live: payload bytes, without what aligns them
-    :param held: bytes that the heap holds for them: its blocks, its index, its staging area
-    :param row: one step of all environments as it comes: the staging area has room for it
-    :param device: by how much the memory that torch has given away on the device grew; ``None`` except on CUDA
+    :param live: payload bytes, without alignment
+    :param held: bytes of the heap: blocks, index, staging area
+    :param row: bytes of one uncompressed step, the size of the staging area
+    :param device: growth of torch's allocated memory on the device; ``None`` except on CUDA
     """
 
     live: int
@@ -83,24 +83,24 @@ class Memory:
 
     @property
     def held_to_live(self) -> float:
-        """How many times the live bytes are held."""
+        """Ratio of held to live bytes."""
         return self.held / self.live
 
     @property
     def is_tight(self) -> bool:
-        """Whether no more is held than the goal allows."""
+        """Whether the goal is reached."""
         return self.held <= HELD_GOAL * self.live + self.row
 
     def as_json(self) -> dict[str, object]:
-        """For the JSON file."""
+        """As JSON."""
         return {**asdict(self), "held_to_live": self.held_to_live, "is_tight": self.is_tight}
 
 
 def memory_of(buffer: GpuReplayBuffer, device_nbytes: int | None) -> Memory:
-    """What a full buffer holds now.
+    """Memory of a full buffer now.
 
     :param buffer: the buffer
-    :param device_nbytes: by how much the memory on the device grew while it was filled
+    :param device_nbytes: growth of the memory on the device while it was filled
     """
     heap = buffer.shared_heap
     assert heap is not None
@@ -109,26 +109,26 @@ def memory_of(buffer: GpuReplayBuffer, device_nbytes: int | None) -> Memory:
 
 
 def worse(one: Memory | None, other: Memory) -> Memory:
-    """The moment at which more was held for what is live. Segments fill and empty, so one moment says little."""
+    """The one with the larger ratio of held to live bytes. Segments fill and empty, so the ratio varies."""
     return other if one is None or other.held_to_live > one.held_to_live else one
 
 
 def measure_on_device(
     observations: NDArray[np.uint8], names: Sequence[str], settings: Settings, device: th.device, report: Reporter
 ) -> tuple[Timings, dict[str, Memory]]:
-    """Fill buffers with the same content, check that they return the same batches, then time them in turn.
+    """Fill buffers with the same content, check that they return the same batches, then time them alternately.
 
     :param observations: shape ``(n, 4, 84, 84)``
-    :param names: codecs and ``"frames"``; Stable-Baselines3's buffer comes along
+    :param names: codecs and ``"frames"``; Stable-Baselines3's buffer is added
     :param settings: how to measure
-    :param device: where
-    :param report: told what is measured next
+    :param device: the device
+    :param report: called with the name of the next measurement
     """
     seconds: dict[str, dict[str, float]] = {}
     memory: dict[str, Memory] = {}
     contenders: dict[str, _Contender] = {}
     for n_envs in ENVIRONMENTS:
-        contenders.clear()  # the plain buffer is large; two of them need not fit
+        contenders.clear()  # the plain buffer is large; two of them may not fit
         for name in (SB3, *names):
             report(f"Filling {name}, {n_envs} env{'s' if n_envs > 1 else ''}")
             contenders[name] = _Contender(name, n_envs, settings, device, observations)
@@ -149,7 +149,7 @@ def measure_on_device(
 
 
 class _Contender:
-    """A full buffer, and what comes next for it. What is timed ends when the device is done."""
+    """A full buffer and the following transitions. Timed calls wait for the device."""
 
     def __init__(
         self, name: str, n_envs: int, settings: Settings, device: th.device, observations: NDArray[np.uint8]
@@ -162,22 +162,22 @@ class _Contender:
         self._feeder = Feeder(self.buffer, source)
         after = self._allocated()
         self._device_nbytes = None if before is None or after is None else after - before
-        #: At the worst moment since the buffer was full.
+        #: The maximum since the buffer was full.
         self.memory: Memory | None = None
 
     def prepare(self) -> None:
-        """Make new arrays and look at the memory, outside of what is timed: that is the work of others."""
+        """Make new arrays and measure the memory, untimed."""
         if isinstance(self.buffer, GpuReplayBuffer):
             self.memory = worse(self.memory, memory_of(self.buffer, self._device_nbytes))
         self._feeder.prepare()
 
     def add(self) -> None:
-        """Store what was prepared."""
+        """Add the prepared transitions."""
         self._feeder.add()
         self._synchronise()
 
     def sample(self, batch_size: int) -> None:
-        """Make one batch, and wait until it is there."""
+        """Sample one batch and wait for the device."""
         self.buffer.sample(batch_size)
         self._synchronise()
 
@@ -208,11 +208,11 @@ def _check(contenders: dict[str, _Contender]) -> None:
 
 
 def gpu_table(title: str, timings: Timings, memory: Mapping[str, Memory]) -> Table:
-    """One row per codec, under the row of Stable-Baselines3's buffer.
+    """One row per codec, Stable-Baselines3's buffer first.
 
-    :param title: what was stored, and where
-    :param timings: of all codecs
-    :param memory: of all codecs
+    :param title: title of the table
+    :param timings: timings of all codecs
+    :param memory: memory of all codecs
     """
     table = Table(title=title, caption=_CAPTION, box=box.SIMPLE_HEAD, pad_edge=False)
     table.title_justify = table.caption_justify = "left"
@@ -242,10 +242,10 @@ def _sizes(memory: Memory | None, has_device: bool) -> list[str]:
 
 
 def goals(timings: Timings, memory: Mapping[str, Memory]) -> Iterator[str]:
-    """One line for each goal: what it is, what was found.
+    """One line for each goal and whether it is reached.
 
-    :param timings: of all codecs
-    :param memory: of all codecs
+    :param timings: timings of all codecs
+    :param memory: memory of all codecs
     """
     for name, limit in SAMPLE_GOALS.items():
         if name in timings.ratios:
@@ -254,17 +254,17 @@ def goals(timings: Timings, memory: Mapping[str, Memory]) -> Iterator[str]:
             yield f"{name}, sample(256): {ratio:.2f} times SB3's, goal at most {limit:g}: {verdict}"
     for name, part in memory.items():
         verdict = "reached" if part.is_tight else "missed"
-        found = f"{part.held_to_live:.3f} times what is live"
-        yield f"{name}, held: {found}, goal at most {HELD_GOAL:g} and a row: {verdict}"
+        found = f"{part.held_to_live:.3f} times the live bytes"
+        yield f"{name}, held: {found}, goal at most {HELD_GOAL:g} and one step: {verdict}"
 
 
 def draw_device(timings: Timings, memory: Mapping[str, Memory], title: str, file: Path) -> None:
-    """Add, sample and memory, a bar for each codec.
+    """Draw add, sample and memory, with a bar for each codec.
 
-    :param timings: of all codecs
-    :param memory: of all codecs
-    :param title: what was stored, and where
-    :param file: where to; ``.svg`` or ``.png``
+    :param timings: timings of all codecs
+    :param memory: memory of all codecs
+    :param title: title of the picture
+    :param file: the picture, .svg or .png
     """
     from matplotlib.figure import Figure
 
@@ -282,7 +282,7 @@ def draw_device(timings: Timings, memory: Mapping[str, Memory], title: str, file
     smaller.set_title("observations\ntimes smaller than SB3's", color=TEXT, fontsize=10)
     held.barh(names, [memory[name].held_to_live for name in names], color=OURS)
     held.axvline(HELD_GOAL, color=LEARNT, linewidth=1.5, linestyle="--")
-    held.set_title("held by the heap\ntimes what is live", color=TEXT, fontsize=10)
+    held.set_title("held by the heap\ntimes the live bytes", color=TEXT, fontsize=10)
     for axes in panels:
         axes.invert_yaxis()
         axes.spines[["top", "right"]].set_visible(False)

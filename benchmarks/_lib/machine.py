@@ -17,7 +17,7 @@ _LIBRARIES = ("numpy", "zstandard", "lz4", "isal", "numba", "llvmlite", "ale-py"
 
 
 def machine_info() -> dict[str, Any]:
-    """Platform, interpreter, processors and versions of everything that influences speed. Names no host and no user."""
+    """Platform, interpreter, processors and versions of libraries. Names no host and no user."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "platform": platform.platform(),
@@ -48,9 +48,9 @@ def _processor() -> str:
 
 
 def thread_scaling(rounds: int = 9) -> float:
-    """How much faster two threads are than one at work that never takes the interpreter lock.
+    """Speed-up of two threads over one for work without the interpreter lock.
 
-    Two cores of a shared machine are rarely two. What threads gain for a codec is to be read beside this figure.
+    On a shared machine, two cores rarely double the speed. Compare the gain of threads with this figure.
     """
     data = bytes(range(256)) * 2000
 

@@ -19,11 +19,10 @@ from typing import Any, TypeVar
 def interleaved_medians(calls: dict[str, Callable[[], None]], rounds: int) -> dict[str, float]:
     """The median duration of each call in seconds.
 
-    The calls take turns, so that a slow minute of the machine slows all of them alike and their ratios stay honest.
-    Each is called once before, untimed.
+    The calls alternate, so that a slow moment of the machine affects all of them. Each is called once before, untimed.
 
-    :param calls: what to time, by name
-    :param rounds: how often each is timed
+    :param calls: functions by name
+    :param rounds: number of timed calls of each
     """
     for call in calls.values():
         call()
@@ -38,10 +37,10 @@ def interleaved_medians(calls: dict[str, Callable[[], None]], rounds: int) -> di
 
 @dataclass
 class Stopwatch:
-    """Adds up what runs inside of ``with``.
+    """Adds up the time of ``with`` blocks.
 
-    :param wall: seconds that passed
-    :param cpu: seconds that this process worked, all threads together; neighbours on the machine do not lengthen them
+    :param wall: wall seconds
+    :param cpu: CPU seconds of all threads of this process; other processes do not lengthen them
     """
 
     wall: float = 0.0
@@ -57,9 +56,9 @@ class Stopwatch:
 
 
 def median_of(watches: Sequence[Stopwatch]) -> Stopwatch:
-    """The median of what passed, and that of the work.
+    """Median wall time and median CPU time.
 
-    :param watches: one for each time that something was done
+    :param watches: one for each repetition
     """
     return Stopwatch(median(watch.wall for watch in watches), median(watch.cpu for watch in watches))
 
@@ -68,9 +67,9 @@ T = TypeVar("T")
 
 
 def resident_nbytes() -> int:
-    """The memory that only this process holds, in bytes, after everything that can be given back was given back.
+    """Private resident memory of this process in bytes, after garbage collection and ``malloc_trim``.
 
-    On Linux these are the resident anonymous pages, so mapped files do not count; elsewhere the unique set size.
+    On Linux, resident anonymous pages, without mapped files; elsewhere the unique set size.
     """
     gc.collect()
     _trim_malloc()
@@ -82,12 +81,12 @@ def resident_nbytes() -> int:
 
 
 def measure_in_child(function: Callable[..., T], *args: Any) -> T:
-    """Call ``function`` in a new process and return its result. What it raises there is raised here.
+    """Call ``function`` in a new process and return its result. Exceptions are raised here.
 
-    A new process has no memory left over from earlier measurements, and takes nobody along when it crashes.
+    A new process has no memory left over from earlier measurements, and may crash.
 
     :param function: defined at the top level of a module
-    :param args: its arguments; they and the result are pickled
+    :param args: its arguments; arguments and result are pickled
     """
     with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as executor:
         try:
@@ -99,7 +98,7 @@ def measure_in_child(function: Callable[..., T], *args: Any) -> T:
 def _trim_malloc() -> None:
     if sys.platform != "linux":
         return
-    # glibc keeps freed memory for itself; other C libraries have no such function.
+    # glibc keeps freed memory; other C libraries have no such function.
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

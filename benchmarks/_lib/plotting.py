@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# From the palette of Okabe and Ito, which colour-blind readers can tell apart; grey is what SB3 does today.
+# From the palette of Okabe and Ito, which colour-blind readers can distinguish; grey is SB3.
 OURS = "#0072B2"
 SB3 = "#999999"
 LEARNT = "#D55E00"
@@ -19,10 +19,10 @@ SUBTLE = "#666666"
 
 
 def check_plot_option(parser: argparse.ArgumentParser, file: Path) -> None:
-    """Say what is wrong with a picture's file, or with matplotlib, before the work that it will show.
+    """Check the file of ``--plot`` and matplotlib before the measurement.
 
-    :param parser: says it, and exits
-    :param file: what ``--plot`` was given
+    :param parser: reports errors and exits
+    :param file: value of ``--plot``
     """
     if file.suffix not in (".svg", ".png"):
         parser.error(f"--plot {file}: the name must end in .svg or .png")
@@ -37,15 +37,15 @@ def check_plot_option(parser: argparse.ArgumentParser, file: Path) -> None:
 
 
 def write_figure(figure: Figure, file: Path) -> None:
-    """Write a picture. The same figures give the same file.
+    """Write a picture. The same figure gives the same file.
 
     :param figure: the picture
-    :param file: where to; the ending decides on the format
+    :param file: .svg or .png
     """
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     FigureCanvasAgg(figure)
-    # An SVG has a date, and names that are random unless they are derived from something.
+    # Without these, an SVG has a date and random ids.
     with rc_context({"svg.hashsalt": "sb3-extra-buffers"}):
         figure.savefig(file, dpi=150, facecolor="white", metadata={"Date": None} if file.suffix == ".svg" else None)

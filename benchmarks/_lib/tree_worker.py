@@ -13,6 +13,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
@@ -93,7 +94,7 @@ class Worker:
         self._rollout = kind(ROLLOUT_STEPS, *both, "cpu", n_envs=setup["n_envs"], **setup["options"])
         self.operations: dict[str, Callable[[], dict[str, Any]]] = {
             "add": self._add,
-            **{f"sample({size})": lambda size=size: self._sample(size) for size in SAMPLES},
+            **{f"sample({size})": partial(self._sample, size) for size in SAMPLES},
             "get": self._get,
             "digest": self._digest,
         }

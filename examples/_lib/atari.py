@@ -143,13 +143,14 @@ def run_training(make_model: Callable[[argparse.Namespace], DQN | PPO], options:
     with errors_in_one_line():
         model = make_model(options)
         train(model, options.steps, console)
-        is_dqn = isinstance(model, DQN)
-        show_memory(model.replay_buffer if is_dqn else model.rollout_buffer, console)
-        files = [options.save / ALGORITHMS["dqn" if is_dqn else "ppo"].file]
-        model.save(files[0])
-        if is_dqn:
-            files.append(options.save / "replay_buffer.pkl")
+        if isinstance(model, DQN):
+            show_memory(model.replay_buffer, console)
+            files = [options.save / ALGORITHMS["dqn"].file, options.save / "replay_buffer.pkl"]
             model.save_replay_buffer(files[1])
+        else:
+            show_memory(model.rollout_buffer, console)
+            files = [options.save / ALGORITHMS["ppo"].file]
+        model.save(files[0])
         show_files(console, *files)
 
 

@@ -11,9 +11,8 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.save_util import load_from_pkl, save_to_pkl
 
 from benchmarks._lib.buffers import CELLS, FRAMES, SB3, make_replay
-from benchmarks._lib.codec_figures import WrongBytesError
 from benchmarks._lib.game_recording import Recording
-from benchmarks._lib.measure import Stopwatch, measure_in_child, median_of, resident_nbytes
+from benchmarks._lib.measure import Stopwatch, WrongBytesError, measure_in_child, median_of, resident_nbytes
 from sb3_extra_buffers import codecs
 from sb3_extra_buffers.compressed import BaseCompressedBuffer
 from sb3_extra_buffers.errors import ParameterError
