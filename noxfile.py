@@ -239,7 +239,7 @@ def fuzz(session: nox.Session) -> None:
 def demo(session: nox.Session) -> None:
     """Train from images with a compressed buffer, and show what was learnt and what memory it took."""
     install(session, core("fast,sb3"), groups=("demo",))
-    session.run("python", "-m", "examples.demo", *session.posargs)
+    session.run("python", "examples/example_demo.py", *session.posargs)
 
 
 @nox.session(requires=["wheels"])
@@ -249,9 +249,9 @@ def pong(session: nox.Session) -> None:
     for kind in ("replay", "rollout"):
         folder = str(Path(session.create_tmp(), kind))
         device = session.posargs or ["--device", "cpu"]
-        session.run("python", "-m", f"examples.train_gpu_{kind}", "--quick", *device, "--save", folder)
+        session.run("python", f"examples/example_train_gpu_{kind}.py", "--quick", *device, "--save", folder)
         watch = ["--quick", *device, "--load", folder, "--render", "none"]
-        session.run("python", "-m", f"examples.watch_gpu_{kind}", *watch)
+        session.run("python", f"examples/example_watch_gpu_{kind}.py", *watch)
 
 
 @nox.session(requires=["wheels"])
@@ -264,7 +264,7 @@ def examples(session: nox.Session) -> None:
     evaluations = [["eval_memory_saving", "--out", out], ["eval_memory_loading", "--out", out]]
     doom = ["doom_segmentation", "--plot", str(Path(out, "doom.png")), "--train", "256"]
     for name, *arguments in (*evaluations, doom, ["train_actors", "--kill"]):
-        session.run("python", "-m", f"examples.{name}", "--quick", *arguments)
+        session.run("python", f"examples/example_{name}.py", "--quick", *arguments)
 
 
 @nox.session(requires=["wheels"])
@@ -276,15 +276,15 @@ def learning(session: nox.Session) -> None:
     for trainer, algorithm, game in (("replay", "dqn", "MsPacman"), ("rollout", "ppo", "Pong")):
         for buffer in ("sb3", "compressed"):
             short = ["--quick", "--envs", "2", "--game", game, "--buffer", buffer, "--save", str(folder)]
-            session.run("python", "-m", f"examples.train_{trainer}", *short)
+            session.run("python", f"examples/example_train_{trainer}.py", *short)
         model = ["--quick", "--game", game, "--algorithm", algorithm, "--load", str(folder)]
-        session.run("python", "-m", "examples.evaluate", *model, "--keep", "2000")
+        session.run("python", "examples/example_evaluate.py", *model, "--keep", "2000")
         watched = ["--render", "video", "--video", str(folder / f"{game}.mp4")]
-        session.run("python", "-m", "examples.watch", *model, *watched)
+        session.run("python", "examples/example_watch.py", *model, *watched)
     for trainer in ("her", "dict"):
-        session.run("python", "-m", f"examples.train_{trainer}", "--quick")
+        session.run("python", f"examples/example_train_{trainer}.py", "--quick")
     curves = ["--json", str(folder / "curves.json"), "--plot", str(folder / "curves.svg")]
-    session.run("python", "-m", "examples.learning_curves", "--quick", *curves)
+    session.run("python", "examples/example_learning_curves.py", "--quick", *curves)
 
 
 @nox.session(requires=["wheels"])

@@ -196,8 +196,8 @@ def rendered(content: dict[str, Any], table: str, game: str, order: str) -> str:
 def measure(game: str, count: int) -> dict[str, Any]:
     """Encode observations of a game, played at random, at the levels of every codec."""
     sys.path.insert(0, str(_ROOT))  # a script finds its own folder only
-    from benchmarks.atari import stacked_frames
-    from benchmarks.machine import machine_info
+    from benchmarks._lib.atari import stacked_frames
+    from benchmarks._lib.machine import machine_info
 
     # Every eighth: neighbours are nearly equal.
     observations = stacked_frames(game, 8 * count)[::8]
