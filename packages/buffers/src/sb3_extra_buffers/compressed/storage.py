@@ -23,7 +23,7 @@ from sb3_extra_buffers.compressed.options import FRAMES, StorageOptions
 from sb3_extra_buffers.compressed.prefetch import BATCHES_AT_ONCE, GuardedStore, Worker
 from sb3_extra_buffers.compressed.spaces import NO_KEY, parts_of, shape_of
 from sb3_extra_buffers.errors import HeapStateError, ParameterError
-from sb3_extra_buffers.frames import Contiguity
+from sb3_extra_buffers.frames import CachingKernels, Contiguity
 from sb3_extra_buffers.heaps import FileHeap, Heap, StatefulHeap, StrictHeap
 from sb3_extra_buffers.memory import BLOCKS, BatchMemory, Bytes
 from sb3_extra_buffers.stores import (
@@ -250,10 +250,11 @@ class ObservationStorage:
     @property
     def nbytes_for_batches(self) -> int:
         """Bytes of memory that batches are decoded into, and that decoding takes."""
-        kernels = getattr(self.contiguous.kernels, "nbytes_for_batches", 0)
+        kernels = self.contiguous.kernels
+        cached = kernels.nbytes_for_batches if isinstance(kernels, CachingKernels) else 0
         arrays = (array for part in self._parts for array in (part.observations, part.next_observations) if array)
         own = sum(part.memory.nbytes for part in self._parts)
-        return sum(array.nbytes_for_batches for array in arrays) + own + int(kernels)
+        return sum(array.nbytes_for_batches for array in arrays) + own + cached
 
     def has_evicted(self, step: int) -> bool:
         """Whether the heap has evicted a step at once that was just written."""
