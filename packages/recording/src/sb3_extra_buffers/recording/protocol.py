@@ -1,0 +1,96 @@
+"""The contract of a recording: the types that reading returns, and what exports and statistics use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Class = TypeVar("Class", bound=type)
+
+
+def public(kind: Class) -> Class:
+    """Set the module of a class to the public package. Pickles then do not name a private module."""
+    kind.__module__ = "sb3_extra_buffers.recording"
+    return kind
+
+
+@public
+class Step(NamedTuple):
+    """One decoded step."""
+
+    #: Shape ``(H, W, C)``; ``None`` for recordings without frames.
+    frame: NDArray[Any] | None
+    reward: Any
+    #: A number, or an array with the shape of an action.
+    action: Any
+    #: One row of features; ``None`` if there are none.
+    features: Any
+    #: Whether this step was the last of its episode.
+    done: bool
+
+
+@public
+@dataclass(frozen=True)
+class Clip:
+    """Consecutive decoded steps, oldest first."""
+
+    #: Shape ``(n, H, W, C)``; ``None`` for recordings without frames.
+    frames: NDArray[Any] | None
+    #: Shape ``(n,)``.
+    rewards: NDArray[Any]
+    #: Shape ``(n, *action_shape)``.
+    actions: NDArray[Any]
+    #: Shape ``(n, k)``, or ``(n,)`` and structured if the features have several dtypes; ``None`` if there are none.
+    features: NDArray[Any] | None
+    #: Shape ``(n,)``: whether the step was the last of its episode.
+    dones: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.rewards)
+
+    def __getitem__(self, index: int) -> Step:
+        """Return one step."""
+        frame = None if self.frames is None else self.frames[index]
+        features = None if self.features is None else self.features[index]
+        return Step(frame, self.rewards[index], self.actions[index], features, bool(self.dones[index]))
+
+
+class Recording(Protocol):
+    """Steps that can be read. Step 0 is the oldest step kept."""
+
+    @property
+    def frame_shape(self) -> tuple[int, int, int] | None:
+        """``(H, W, C)`` of a frame; ``None`` for recordings without frames."""
+
+    def __len__(self) -> int:
+        """Number of steps kept."""
+
+    def read(self, start: int, stop: int) -> Clip:
+        """Decode consecutive steps in one batch.
+
+        :param start: first step; 0 is the oldest step kept
+        :param stop: end of the range, exclusive, at most ``len()``
+        """
+
+    @property
+    def episodes(self) -> list[range]:
+        """The steps of each episode, oldest first. The first may be cut, the last may be unfinished."""
+
+    def without_frames(self) -> Clip:
+        """Return all steps, oldest first, without their frames."""
+
+
+#: Limits of a batch: the size of its decoded frames, and the number of steps.
+_BATCH_SIZE = 1 << 24
+_MAX_BATCH_STEPS = 4096
+
+
+def steps_per_batch(frame_size: int) -> int:
+    """Number of steps to decode at a time, so that a batch takes some megabytes.
+
+    :param frame_size: size of one frame; 0 without frames
+    """
+    return max(1, min(_MAX_BATCH_STEPS, _BATCH_SIZE // max(1, frame_size)))
