@@ -32,6 +32,11 @@ class BaseRecordBuffer(BaseRecording):
     :param dtypes: dtypes of the frames, of the rewards, and of each feature
     :param action_dtype: dtype of the actions; ``None``: set by the first action
     :param action_shape: shape of one action; ``None``: set by the first action
+    :ivar dtypes: dtypes of the frames, of the rewards, and of each feature
+    :ivar frames: all frames in ring order, shape ``(size, C, H, W)``
+    :ivar frame_shape: ``(H, W, C)`` of a frame; ``None`` without frames
+    :ivar keeps_frames: whether frames are kept
+    :ivar begins_whole: whether the oldest step kept is the first of its episode
     """
 
     def __init__(
@@ -48,7 +53,6 @@ class BaseRecordBuffer(BaseRecording):
         if isinstance(given, str) or not isinstance(given, Sequence) or len(given) < 2:
             allowed = "it must be a list: dtype of the frames, dtype of the rewards, and one dtype for each feature"
             raise ParameterError(owner, "dtypes", dtypes, allowed)
-        #: Dtypes of the frames, of the rewards, and of each feature.
         self.dtypes = [as_dtype(owner, dtype) for dtype in given]
         self._create_columns(action_dtype, action_shape)
         self._reset_counters()
@@ -63,17 +67,14 @@ class BaseRecordBuffer(BaseRecording):
     def _reset_counters(self) -> None:
         #: Number of steps added to this buffer, and number of steps recorded earlier that are not in it.
         self._added, self._before = 0, 0
-        #: Whether the oldest step kept is the first of its episode.
         self.begins_whole = True
 
     # Subclasses define how frames are kept.
 
     #: Axis of the channels in added frames.
     _channels = AUTO
-    #: Whether frames are kept.
     keeps_frames = False
     frame_shape: tuple[int, int, int] | None = None
-    #: All frames in ring order, shape ``(size, C, H, W)``.
     frames: Any
 
     @abstractmethod

@@ -12,40 +12,49 @@ Class = TypeVar("Class", bound=type)
 
 
 def public(kind: Class) -> Class:
-    """Set the module of a class to the public package. Pickles then do not name a private module."""
+    """Set the module of a class to the public package. Pickles then do not name a private module.
+
+    Sphinx does not find comments of attributes of such a class: describe attributes in its docstring.
+    """
     kind.__module__ = "sb3_extra_buffers.recording"
     return kind
 
 
 @public
 class Step(NamedTuple):
-    """One decoded step."""
+    """One decoded step.
 
-    #: Shape ``(H, W, C)``; ``None`` for recordings without frames.
+    :param frame: shape ``(H, W, C)``; ``None`` for recordings without frames
+    :param reward: a number
+    :param action: a number, or an array with the shape of an action
+    :param features: one row of features; ``None`` if there are none
+    :param done: whether this step was the last of its episode
+    """
+
     frame: NDArray[Any] | None
     reward: Any
-    #: A number, or an array with the shape of an action.
     action: Any
-    #: One row of features; ``None`` if there are none.
     features: Any
-    #: Whether this step was the last of its episode.
     done: bool
 
 
 @public
 @dataclass(frozen=True)
 class Clip:
-    """Consecutive decoded steps, oldest first."""
+    """Several decoded steps.
 
-    #: Shape ``(n, H, W, C)``; ``None`` for recordings without frames.
+    :param frames: shape ``(n, H, W, C)``; ``None`` for recordings without frames
+    :param rewards: shape ``(n,)``
+    :param actions: shape ``(n, *action_shape)``
+    :param features: shape ``(n, k)``, or ``(n,)`` and structured if the features have several dtypes; ``None`` if there
+        are none
+    :param dones: shape ``(n,)``: whether the step was the last of its episode
+    """
+
     frames: NDArray[Any] | None
-    #: Shape ``(n,)``.
     rewards: NDArray[Any]
-    #: Shape ``(n, *action_shape)``.
     actions: NDArray[Any]
-    #: Shape ``(n, k)``, or ``(n,)`` and structured if the features have several dtypes; ``None`` if there are none.
     features: NDArray[Any] | None
-    #: Shape ``(n,)``: whether the step was the last of its episode.
     dones: NDArray[np.bool_]
 
     def __len__(self) -> int:

@@ -16,15 +16,17 @@ from sb3_extra_buffers.recording.protocol import Recording, public
 @public
 @dataclass(frozen=True)
 class MemoryUse:
-    """Size of the frames of a recording in bytes. All sizes are 0 without frames."""
+    """Size of the frames of a recording in bytes. All sizes are 0 without frames.
 
-    #: Uncompressed size.
+    :param raw_nbytes: uncompressed size
+    :param stored_nbytes: size of the payloads, in memory or in a file
+    :param overhead: other memory: indices, tables, reference frames
+    :param codec: how frames are stored, with the reason for an automatic choice
+    """
+
     raw_nbytes: int
-    #: Size of the payloads, in memory or in a file.
     stored_nbytes: int
-    #: Other memory: indices, tables, reference frames.
     overhead: int
-    #: How frames are stored, with the reason for an automatic choice.
     codec: str
 
     @property
@@ -58,11 +60,13 @@ def _with_unit(nbytes: float) -> str:
 @public
 @dataclass(frozen=True)
 class ActionHistogram:
-    """How often each action was taken.
+    """How often each action was taken. Each component of actions that are not integers has its own histogram.
 
-    Integer actions: ``values`` holds the distinct actions, one per row, and ``counts`` one number for each. Other
-    actions: every component has its own histogram; row ``i`` of ``counts`` holds the counts of component ``i``, and row
-    ``i`` of ``values`` the edges of its bins.
+    :param values: integer actions: the distinct actions, one per row; else row ``i`` holds the edges of the bins of
+        component ``i``
+    :param counts: integer actions: one number for each of ``values``; else row ``i`` holds the counts of component
+        ``i``
+    :param is_discrete: whether actions are integers
     """
 
     values: NDArray[Any]
@@ -73,20 +77,23 @@ class ActionHistogram:
 @public
 @dataclass(frozen=True)
 class Statistics:
-    """Statistics of a recording."""
+    """Statistics of a recording.
 
-    #: Number of steps kept.
+    :param kept: number of steps kept
+    :param steps: number of steps ever recorded
+    :param episodes: number of episodes, cut and unfinished ones included
+    :param returns: sum of the rewards of each whole episode, oldest first
+    :param lengths: number of steps of each whole episode; with ``terminal_frames``, without its terminal frame
+    :param actions: how often each action was taken
+    :param memory: memory used by the frames
+    """
+
     kept: int
-    #: Number of steps ever recorded.
     steps: int
-    #: Number of episodes, cut and unfinished ones included.
     episodes: int
-    #: Sum of the rewards of each whole episode, oldest first.
     returns: NDArray[np.float64]
-    #: Number of steps of each whole episode; terminal frames excluded if the caller said that there are any.
     lengths: NDArray[np.int64]
     actions: ActionHistogram
-    #: Memory used by the frames.
     memory: MemoryUse
 
     def __str__(self) -> str:
