@@ -101,5 +101,5 @@ def test_dict_observations_pass_through():
 
 
 def test_buffers_that_do_not_fit_are_refused():
-    with pytest.raises(ParameterError, match=r"20 rows for 1 environments.*must have 10 rows for 2"):
+    with pytest.raises(ParameterError, match=r"20 steps for 1 environments.*must have 10 steps for 2"):
         new(buffers=[ReplayBuffer(20, SPACE, ACTION, "cpu")])

@@ -1,4 +1,4 @@
-"""Episodes that wait for a row: all of them come out, whole and in order, and they take little room."""
+"""Pending episodes: all of them come out, whole and in order, and take little memory."""
 
 from itertools import pairwise
 
@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sb3_extra_buffers.training_utils.pending import PendingEpisodes
 from sb3_extra_buffers.training_utils.steps import Step
-from sb3_extra_buffers.training_utils.waiting import WaitingEpisodes
 
 
 def observation(env, episode, step, is_dict=False):
@@ -52,11 +52,11 @@ def steps_of(lengths, is_dict=False):
 
 def given_out(lengths, n_columns, is_dict=False):
     """The moments that each column got, every part of every row checked; and what still waits."""
-    waiting = WaitingEpisodes(n_columns, len(lengths))
+    pending = PendingEpisodes(n_columns, len(lengths))
     columns = [[] for _ in range(n_columns)]
     for step, playing in steps_of(lengths, is_dict):
-        waiting.put(step, playing)
-        for row in waiting.rows():
+        pending.put(step, playing)
+        for row in pending.steps():
             for column, moment in enumerate(map(tuple, row.actions.tolist())):
                 env, episode, number = moment
                 for found, expected in (
@@ -71,7 +71,7 @@ def given_out(lengths, n_columns, is_dict=False):
                 assert row.dones[column] == (number + 1 == lengths[env][episode])
                 assert row.infos[column] == {"moment": moment}
                 columns[column].append(moment)
-    return columns, waiting
+    return columns, pending
 
 
 @settings(max_examples=60)
@@ -79,7 +79,7 @@ def given_out(lengths, n_columns, is_dict=False):
 def test_columns_get_whole_episodes_one_after_the_other(data, n_columns, times, is_dict):
     episodes = st.lists(st.integers(1, 6), min_size=1, max_size=4)
     lengths = [data.draw(episodes) for _ in range(n_columns * times)]
-    columns, waiting = given_out(lengths, n_columns, is_dict)
+    columns, pending = given_out(lengths, n_columns, is_dict)
     for column in columns:
         for (env, episode, step), following in pairwise(column):
             if step + 1 < lengths[env][episode]:
@@ -88,9 +88,9 @@ def test_columns_get_whole_episodes_one_after_the_other(data, n_columns, times, 
                 assert following[2] == 0
     found = [moment for column in columns for moment in column]
     assert len(set(found)) == len(found)
-    assert len(found) + len(waiting) == sum(map(sum, lengths))
+    assert len(found) + len(pending) == sum(map(sum, lengths))
     # Rows stop when a column can get nothing more: one column gets everything.
-    assert n_columns > 1 or not len(waiting)
+    assert n_columns > 1 or not len(pending)
 
 
 def test_the_episodes_of_an_environment_stay_in_their_order():
@@ -108,19 +108,19 @@ def test_the_episodes_of_an_environment_stay_in_their_order():
 @pytest.mark.parametrize("is_dict", [False, True])
 def test_more_can_wait_than_there_was_room_for_at_first(is_dict):
     # The column follows the first environment for 150 steps, while the others play on.
-    columns, waiting = given_out([[150], [50, 90], [70, 70], [1] * 140], 1, is_dict)
+    columns, pending = given_out([[150], [50, 90], [70, 70], [1] * 140], 1, is_dict)
     assert len(columns[0]) == 150 + 140 * 3
-    assert not len(waiting)
+    assert not len(pending)
 
 
 def test_what_waits_is_stored_once_and_compressed():
-    waiting = WaitingEpisodes(1, 8)
+    pending = PendingEpisodes(1, 8)
     images = np.zeros((8, 4, 84, 84), np.uint8)
     nothing = np.zeros(8)
     for step in range(40):
         images[:, :, : step + 1] = step
-        waiting.put(Step(images, images, nothing, nothing, nothing, np.zeros(8, bool), [{}] * 8), np.ones(8, bool))
-        list(waiting.rows())
-    assert len(waiting) == 7 * 40
-    raw = len(waiting) * images[0].nbytes
-    assert waiting.nbytes < 0.25 * raw
+        pending.put(Step(images, images, nothing, nothing, nothing, np.zeros(8, bool), [{}] * 8), np.ones(8, bool))
+        list(pending.steps())
+    assert len(pending) == 7 * 40
+    raw = len(pending) * images[0].nbytes
+    assert pending.nbytes < 0.25 * raw

@@ -7,8 +7,7 @@ from scripted_play import ScriptedModel, length, score, scripted_envs
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecMonitor
 
-from sb3_extra_buffers.training_utils.episodes import EpisodeCounter, process_outcome
-from sb3_extra_buffers.training_utils.eval_model import eval_model
+from sb3_extra_buffers.training_utils.eval_model import EpisodeCounter, eval_model, process_outcome
 
 
 class Sign(gym.RewardWrapper):
