@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers import codecs
-from sb3_extra_buffers.advisor.screening import screen, specs
+from sb3_extra_buffers.advisor.shortlist import screen, specs
 from sb3_extra_buffers.codecs import CellSpec, CodecSpec
 from sb3_extra_buffers.errors import ParameterError, UnknownPluginError
 
@@ -82,4 +82,4 @@ def test_a_codec_that_does_not_return_what_it_was_given_is_a_finding(install):
     found, failed = screen([CodecSpec("forgetful"), CodecSpec("rle")], CellSpec(np.uint8, 1000), rows, lambda _: None)
     assert [one.spec.name for one in found] == ["rle"]
     assert [one.name for one in failed] == ["forgetful"]
-    assert "did not come back" in failed[0].reason
+    assert "decoding did not return the observation" in failed[0].reason

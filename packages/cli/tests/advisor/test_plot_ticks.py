@@ -2,7 +2,7 @@
 
 import pytest
 
-from sb3_extra_buffers.advisor.ticks import sizes, ticks
+from sb3_extra_buffers.advisor.plot import sizes, ticks
 
 
 @pytest.mark.parametrize("low", [0.93, 1.0, 4.2, 39.8e6, 99.9])

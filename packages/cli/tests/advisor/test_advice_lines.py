@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from sb3_extra_buffers import compressed
+from sb3_extra_buffers import compressed, heaps
 from sb3_extra_buffers.advisor import advise
-from sb3_extra_buffers.advisor.lines import options_in_a_file
+from sb3_extra_buffers.advisor.advice import options_in_a_file
 from sb3_extra_buffers.advisor.stream import feed
 
 FEW = {"rounds": 2, "batch_size": 8, "progress": False}
@@ -49,3 +49,26 @@ def test_cells_stay_cells_in_a_file_and_frames_stay_frames(wandering, noise):
     for stream, layout in ((wandering, None), (noise, "cells")):
         auto = advise(stream, codecs=["none"], **FEW).measured[1]
         assert options_in_a_file(stream, auto, 1000, "folder").get("layout") == layout
+
+
+def test_without_a_heap_for_files_there_are_no_lines_for_one(wandering, monkeypatch):
+    monkeypatch.setattr(heaps, "names", lambda: ("memory", "ring"))
+    advice = advise(wandering, codecs=["gzip/1"], **FEW)
+    assert advice.lines
+    assert advice.lines_in_a_file("folder") == []
+
+
+def test_any_heap_that_declares_a_folder_and_the_worst_case_is_one_for_files(wandering, install, monkeypatch):
+    source = """
+        from sb3_extra_buffers.heaps import HeapPlugin, hookimpl
+
+        @hookimpl
+        def sb3_extra_buffers_heap():
+            place = {"parameters": {"directory": ""}, "local": ("directory",)}
+            return HeapPlugin(1, lambda cells: None, "somewhere", fits_worst_case=True, **place)
+    """
+    install("other-dist", "other", "fake_other_heap", source, group="heaps")
+    monkeypatch.setattr(heaps, "names", lambda: ("memory", "other"))
+    auto = advise(wandering, codecs=["none"], **FEW).measured[1]
+    options = options_in_a_file(wandering, auto, 1000, "here")
+    assert (options["heap"], options["heap_kwargs"]) == ("other", {"directory": "here", "capacity": 1_000_000})

@@ -2,9 +2,8 @@
 
 import pytest
 
-from sb3_extra_buffers.advisor.candidates import PLAIN, Candidate
-from sb3_extra_buffers.advisor.measuring import Measured
-from sb3_extra_buffers.advisor.verdict import decide, pareto_front
+from sb3_extra_buffers.advisor.advice import decide, pareto_front
+from sb3_extra_buffers.advisor.measurement import PLAIN, Candidate, Measured
 from sb3_extra_buffers.errors import ParameterError
 
 SIZE = 1000
@@ -54,14 +53,14 @@ def test_the_reason_has_the_figures():
 
 def test_what_is_saved_without_a_codec_is_said():
     raw = Measured(Candidate("auto"), {"": "none (chosen: too noisy)"}, 0.0, 500, 9e-6, 0.0)
-    assert decide([SB3, raw], SIZE).reason.endswith("what is saved is that next observations are stored once.")
+    assert decide([SB3, raw], SIZE).reason.endswith("memory is saved because next observations are stored once.")
 
 
 def test_where_no_codec_was_tried_none_is_judged():
     small = "bservations are too small to be tried (under 256 bytes)"
     assert decide([SB3, way("auto", 990, 9)], SIZE, tried=False).reason == f"Do not compress: o{small}."
     raw = Measured(Candidate("auto"), {"": "none (chosen: 200 bytes are too few to compress)"}, 0.0, 500, 9e-6, 0.0)
-    once = "what is saved is that next observations are stored once."
+    once = "memory is saved because next observations are stored once."
     assert decide([SB3, raw], SIZE, tried=False).reason.endswith(f"O{small}; {once}")
 
 

@@ -95,7 +95,7 @@ def test_files_that_hold_something_else_are_refused(saved, tmp_path):
     (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04 and nothing more")
     np.save(tmp_path / "objects.npy", np.array([{}] * 90), allow_pickle=True)
     for name in ("broken.npz", "objects.npy"):
-        with pytest.raises(FileContentError, match="what numpy cannot read"):
+        with pytest.raises(FileContentError, match="content that numpy cannot read"):
             read(tmp_path / name)
     with pytest.raises(FileNotFoundError):
         read(tmp_path / "absent.npz")

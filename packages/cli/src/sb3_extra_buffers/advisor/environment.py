@@ -1,4 +1,4 @@
-"""``play``: the stream of an environment."""
+"""Make an environment as for training, and play it for a stream: ``make`` and ``play``."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from sb3_extra_buffers.progress import progress_bar
 from sb3_extra_buffers.training_utils.atari import make_env as make_atari
 from sb3_extra_buffers.training_utils.steps import Player
 
-#: Packages whose import makes environments known, by how the names of these begin; and the extra that brings each.
+#: Modules that register environments, by the prefix of their names, with their package and its extra.
 _FAMILIES = {
     "ALE/": ("ale_py", "ale-py", "atari"),
     "Vizdoom": ("vizdoom.gymnasium_wrapper", "vizdoom", "vizdoom"),
 }
 _ATARI_STACK = 4
 _MAX_NBYTES = 1 << 30
-_HELD = (
+_SUPPORTED = (
     gymnasium.spaces.Box,
     gymnasium.spaces.Discrete,
     gymnasium.spaces.MultiDiscrete,
@@ -37,11 +37,7 @@ _HELD = (
 
 
 class RandomPlayer:
-    """Plays any action.
-
-    :param env: whose actions
-    :param seed: of its choice
-    """
+    """Plays random actions."""
 
     def __init__(self, env: VecEnv, seed: int) -> None:
         self._space, self._count = env.action_space, env.num_envs
@@ -53,20 +49,20 @@ class RandomPlayer:
 
 def make(env_id: str, n_envs: int = 1, stack: int | None = None, seed: int = 0) -> VecEnv:
     """
-    Environments as Stable-Baselines3 hands them to a buffer: Atari games preprocessed, images channels first.
+    Make environments as Stable-Baselines3 passes them to a buffer: Atari games preprocessed, images channels first.
 
-    :param env_id: what ``gymnasium.make`` takes
-    :param n_envs: how many
-    :param stack: how many observations are stacked; ``None`` stacks four of an Atari game, and no others
+    :param env_id: the name for ``gymnasium.make``
+    :param n_envs: number of environments
+    :param stack: number of observations that are stacked; ``None`` stacks four of an Atari game, and no others
     :param seed: of the first environment
     """
     spec = _spec(env_id)
     if "ale_py" in str(spec.entry_point):
-        # Frames are skipped by the wrapper, which takes the brightest of the last two.
+        # The wrapper skips frames, and takes the maximum of the last two.
         skipped: dict[str, Any] = {} if "NoFrameskip" in env_id else {"frameskip": 1}
         return make_atari(env_id, n_envs, DummyVecEnv, _ATARI_STACK if stack is None else stack, seed, **skipped)
     try:
-        # A function, not a name: a name would be asked to render, which nobody needs and not every environment can.
+        # A function, not a name: with a name, the environment must be able to render.
         env: VecEnv = make_vec_env(partial(gymnasium.make, env_id), n_envs, seed=seed, vec_env_cls=DummyVecEnv)
     except (gymnasium.error.Error, ImportError) as error:
         raise ParameterError("advise", "environment", env_id, f"it cannot be made ({_first_line(error)})") from error
@@ -79,15 +75,15 @@ def play(
     env: VecEnv, label: str, steps: int, model: PolicyPredictor | None = None, seed: int = 0, progress: bool = True
 ) -> Stream:
     """
-    Play, and keep what a buffer would be given. The environments are closed.
+    Play, and return the stream that a buffer would be given. The environments are closed.
 
-    What is kept takes about a gigabyte at the most; of large observations, there are fewer steps.
+    The stream takes about a gigabyte at most: of large observations, there are fewer steps.
 
-    :param env: what is played
-    :param label: its name
-    :param steps: how many, of each environment
-    :param model: who plays; by default, chance
-    :param seed: of chance
+    :param env: the environments
+    :param label: the name of the stream
+    :param steps: number of steps of each environment
+    :param model: chooses the actions; by default they are random
+    :param seed: of random actions
     :param progress: whether to show a bar on a terminal
     """
     _check_spaces(label, env)
@@ -103,17 +99,19 @@ def play(
 
 
 def _step_nbytes(env: VecEnv) -> int:
-    space = env.observation_space
-    parts = space.spaces.values() if isinstance(space, gymnasium.spaces.Dict) else (space,)
-    return (
-        2 * env.num_envs * sum(max(1, int(np.prod(part.shape or 1))) * np.dtype(part.dtype).itemsize for part in parts)
-    )
+    parts = _parts(env.observation_space)
+    nbytes = sum(max(1, int(np.prod(part.shape or 1))) * np.dtype(part.dtype).itemsize for part in parts)
+    return 2 * env.num_envs * nbytes
+
+
+def _parts(space: gymnasium.Space[Any]) -> list[gymnasium.Space[Any]]:
+    return list(space.spaces.values()) if isinstance(space, gymnasium.spaces.Dict) else [space]
 
 
 def _spec(env_id: str) -> Any:
-    """What Gymnasium knows of an environment."""
+    """The registered spec of an environment."""
     package, _, name = env_id.rpartition(":")
-    _introduce(name)
+    _register(name)
     if package:
         try:
             import_module(package)
@@ -127,10 +125,10 @@ def _spec(env_id: str) -> Any:
         raise ParameterError("advise", "environment", env_id, problem, _suggestion(name, package)) from error
 
 
-def _introduce(name: str) -> None:
-    """Import the package that registers an environment, if it is one that does not do so by itself."""
-    for beginning, (module, package, extra) in _FAMILIES.items():
-        if name.startswith(beginning) or (beginning == "ALE/" and "NoFrameskip" in name):
+def _register(name: str) -> None:
+    """Import the package that registers an environment, if its name has a known prefix."""
+    for prefix, (module, package, extra) in _FAMILIES.items():
+        if name.startswith(prefix) or (prefix == "ALE/" and "NoFrameskip" in name):
             try:
                 import_module(module)
             except ImportError as error:
@@ -138,10 +136,10 @@ def _introduce(name: str) -> None:
 
 
 def _suggestion(name: str, package: str) -> str:
-    """What may have been meant."""
+    """A hint with the registered name that is most similar."""
     if find_spec("ale_py") is not None:
         import_module("ale_py")
-    # Of several with one name the newest: of Atari games as they are called today, else of those without a package.
+    # The newest version of each name; current names of Atari games first, then names without a package.
     known = sorted(gymnasium.registry, key=lambda one: (one.startswith("ALE/"), "/" not in one, one))
     bases = {one.rpartition("/")[2].partition("-v")[0].lower(): one for one in known}
     wanted = name.rpartition("/")[2].partition("-v")[0].lower()
@@ -158,25 +156,23 @@ def _first_line(error: Exception) -> str:
 
 
 def _check_spaces(label: str, env: VecEnv) -> None:
-    """Refuse what no buffer of Stable-Baselines3 can hold."""
+    """Refuse spaces that no buffer of Stable-Baselines3 supports."""
     space = env.observation_space
-    parts = space.spaces.values() if isinstance(space, gymnasium.spaces.Dict) else (space,)
-    if not all(isinstance(part, _HELD) and _is_flat_enough(part) for part in parts):
+    if not all(isinstance(part, _SUPPORTED) and _has_supported_shape(part) for part in _parts(space)):
         allowed = "buffers of Stable-Baselines3 hold Box, Discrete, MultiDiscrete, MultiBinary, and a Dict of these"
         raise ParameterError(label, "observation_space", space, allowed, "Wrap the environment, as for training.")
-    if not isinstance(env.action_space, _HELD):
+    if not isinstance(env.action_space, _SUPPORTED):
         allowed = "buffers of Stable-Baselines3 hold actions of Box, Discrete, MultiDiscrete and MultiBinary"
         raise ParameterError(label, "action_space", env.action_space, allowed, "Wrap the environment, as for training.")
 
 
-def _is_flat_enough(space: gymnasium.Space[Any]) -> bool:
+def _has_supported_shape(space: gymnasium.Space[Any]) -> bool:
     if isinstance(space, gymnasium.spaces.MultiDiscrete):
         return space.nvec.ndim == 1
     return space.shape != () or isinstance(space, gymnasium.spaces.Discrete)
 
 
 def _is_transposed(space: gymnasium.Space[Any]) -> bool:
-    """Whether Stable-Baselines3 stores images of this space channels first though they come channels last."""
-    parts = space.spaces.values() if isinstance(space, gymnasium.spaces.Dict) else (space,)
-    images = [part for part in parts if isinstance(part, gymnasium.spaces.Box) and is_image_space(part)]
+    """Whether Stable-Baselines3 transposes images of this space from channels last to channels first."""
+    images = [part for part in _parts(space) if isinstance(part, gymnasium.spaces.Box) and is_image_space(part)]
     return any(not is_image_space_channels_first(part) for part in images)

@@ -1,10 +1,10 @@
-"""What a way to store costs: memory, adding and sampling, beside Stable-Baselines3's own buffer in the same run."""
+"""Measure what ways to store observations cost in memory and time, beside the buffer of Stable-Baselines3."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -13,31 +13,68 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.buffers import ReplayBuffer
 
-from sb3_extra_buffers.advisor.candidates import PLAIN, Candidate
-from sb3_extra_buffers.advisor.screening import Failed
+from sb3_extra_buffers.advisor.shortlist import RAW, Failed, Screened
 from sb3_extra_buffers.advisor.stream import Stream, feed
 from sb3_extra_buffers.compressed import CompressedReplayBuffer
-from sb3_extra_buffers.compressed.options import CELLS, FRAMES
+from sb3_extra_buffers.compressed.options import CELLS, FRAMES, StorageOptions
+from sb3_extra_buffers.stores import AUTO, PREFERENCES, SPEED
 
-#: Observations that are kept without any codec.
-RAW = "none"
-#: A shorter stream is repeated for the look at memory: several of the longest chunks that there are.
+#: The name of Stable-Baselines3's own buffer.
+PLAIN = "SB3"
+#: A shorter stream is repeated to measure memory: several of the longest chunks.
 _MIN_STEPS = 1024
-#: How many steps are added in one timed call: more than any store compresses together.
+#: Steps per timed call: more than any store compresses together.
 _STEPS_PER_CALL = 64
-#: Batches in a row: the first of them finds caches full of what another buffer has read.
+#: Batches per timed call: the first of them finds the caches filled by another buffer.
 _SAMPLES_PER_CALL = 3
 _SEED = 0
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A way to store, and what it costs.
+class Candidate:
+    """A way to store observations.
 
-    :param candidate: the way
-    :param codecs: what it came to for each key, as the buffer tells; nothing for Stable-Baselines3's own
-    :param fixed_nbytes: memory whatever the size of the buffer
-    :param nbytes_per_transition: memory for each transition; actions, rewards and flags included
+    :param name: its name in tables
+    :param options: arguments of the buffer, as a user would write them
+    """
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is Stable-Baselines3's own buffer."""
+        return self.name == PLAIN
+
+
+def candidates(stream: Stream, codecs: Sequence[Screened]) -> list[Candidate]:
+    """Stable-Baselines3's buffer, ``"auto"``, every preference for frames, and some codecs in both layouts."""
+    frames = stores_frames(stream)
+    found = [Candidate(PLAIN), Candidate(AUTO)]
+    if frames:
+        found += [Candidate(f"{FRAMES} {name}", {"prefer": name}) for name in PREFERENCES if name != SPEED]
+    for one in codecs:
+        if frames:
+            found.append(Candidate(f"{FRAMES} {one.spec}", {"compression_method": str(one.spec)}))
+        layout = {"layout": CELLS} if frames else {}
+        found.append(Candidate(f"{CELLS} {one.spec}", {"compression_method": str(one.spec), **layout}))
+    return found
+
+
+def stores_frames(stream: Stream) -> bool:
+    """Whether ``layout="auto"`` stores observations of some key as frames."""
+    options, steps = StorageOptions(), len(stream.steps)
+    return any(options.wants_frames(space.shape or (), space.dtype, None, steps) for space in stream.spaces.values())  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a way to store costs.
+
+    :param candidate: the way to store
+    :param codecs: the codec of each key, as the buffer reports it; empty for Stable-Baselines3's own buffer
+    :param fixed_nbytes: memory that does not depend on the size of the buffer
+    :param nbytes_per_transition: memory for each transition, including actions, rewards and flags
     :param add_s: seconds to add a transition to a full buffer
     :param sample_s: seconds to sample a batch
     """
@@ -51,12 +88,12 @@ class Measured:
 
     @property
     def codec(self) -> str:
-        """What it came to, in a line."""
+        """The codecs of all keys, in a line."""
         return "; ".join(f"{key}: {codec}" if key else codec for key, codec in self.codecs.items())
 
     @property
     def stored_as(self) -> str:
-        """What it came to, in a word: frames or cells if that holds for any key, as one that is left raw hides none."""
+        """``"frames"`` or ``"cells"`` if any key is stored so, else ``"none"``; ``"SB3"`` for its own buffer."""
         if self.candidate.is_plain:
             return PLAIN
         found = {_stored_as(codec) for codec in self.codecs.values()}
@@ -79,70 +116,61 @@ def measure(
     :param stream: what to store
     :param candidates: the first is Stable-Baselines3's own buffer
     :param batch_size: of a sample
-    :param rounds: how often each operation is timed; they take turns, so that a slow moment slows all of them alike
-    :param report: called with 1 after each candidate was filled, and after each round
+    :param rounds: number of timings; candidates alternate, so that a slow moment of the machine slows all of them
+    :param report: called with 1 after each candidate and after each round
     """
-    plain, *others = (_Contestant(stream, candidate) for candidate in candidates)
-    drawn = np.random.get_state()  # of the caller, who may be in the middle of something
-    try:
-        return _compared(plain, others, batch_size, rounds, report)
-    finally:
-        np.random.set_state(drawn)
-
-
-def _compared(
-    plain: _Contestant, others: Sequence[_Contestant], batch_size: int, rounds: int, report: Callable[[int], object]
-) -> tuple[list[Measured], list[Failed]]:
-    plain.fill()
-    report(1)
-    running, failed = [plain], []
-    for one in others:
-        try:
-            one.fill()
-            one.check(plain, batch_size)
-            running.append(one)
-        except Exception as error:  # whatever a codec does to data that it was not made for is a finding
-            failed.append(Failed(one.candidate.name, f"{type(error).__name__}: {error}"))
+    plain, *others = (_Trial(stream, candidate) for candidate in candidates)
+    trials, failed = [plain], []
+    with _undisturbed():
+        plain.fill()
         report(1)
-    with _one_thread():
+        for one in others:
+            try:
+                one.fill()
+                one.check(plain, batch_size)
+                trials.append(one)
+            except Exception as error:  # any error of a plugin is a result
+                failed.append(Failed(one.candidate.name, f"{type(error).__name__}: {error}"))
+            report(1)
         for _ in range(rounds):
-            for one in running:
+            for one in trials:
                 one.time_add()
-            for one in running:
+            for one in trials:
                 one.time_sample(batch_size)
             report(1)
-    return [one.result() for one in running], failed
+    return [one.result() for one in trials], failed
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
-    """Tensors are made by one copy each; a second thread of torch only adds its noise."""
-    threads = th.get_num_threads()
+def _undisturbed() -> Iterator[None]:
+    """One thread of torch, because others only add noise; the caller's random state is restored afterwards."""
+    state, threads = np.random.get_state(), th.get_num_threads()
     th.set_num_threads(1)
     try:
         yield
     finally:
         th.set_num_threads(threads)
+        np.random.set_state(state)
 
 
 class WrongBatchError(Exception):
-    """A buffer returned another batch than Stable-Baselines3's for the same seed."""
+    """A buffer returned a batch that differs from that of Stable-Baselines3."""
 
 
-class _Contestant:
-    """A buffer with the stream in it."""
+class _Trial:
+    """A candidate, its buffer with the stream, and its timings."""
 
     def __init__(self, stream: Stream, candidate: Candidate) -> None:
         self.candidate = candidate
         self._stream = stream
-        self._buffer: ReplayBuffer = stream.plain_buffer(stream.n_envs)  # filled later, one after the other
+        self._buffer: ReplayBuffer = stream.plain_buffer(stream.n_envs)  # replaced by fill()
         self._fixed, self._slope = 0.0, 0.0
         self._add: list[float] = []
         self._sample: list[float] = []
         self._next = 0
 
     def fill(self) -> None:
-        """Fill two buffers, one of half the size: what grows with a buffer is told from what does not by the two."""
+        """Fill buffers of two sizes: their difference separates fixed memory from memory per transition."""
         steps = max(len(self._stream.steps), _MIN_STEPS)
         half, whole = (_kept_nbytes(self._filled(size)) for size in (steps // 2, steps))
         n_envs = self._stream.n_envs
@@ -151,7 +179,7 @@ class _Contestant:
         self._buffer = self._filled(len(self._stream.steps))
 
     def _filled(self, count: int) -> ReplayBuffer:
-        """A full buffer of so many steps, the stream from its beginning again where it ends."""
+        """A full buffer of so many steps, with the stream repeated as needed."""
         size, steps = count * self._stream.n_envs, self._stream.steps
         buffer: ReplayBuffer
         if self.candidate.is_plain:
@@ -162,7 +190,7 @@ class _Contestant:
             feed(buffer, steps[: count - first])
         return buffer
 
-    def check(self, plain: _Contestant, batch_size: int) -> None:
+    def check(self, plain: _Trial, batch_size: int) -> None:
         np.random.seed(_SEED)
         ours = self._buffer.sample(batch_size)
         np.random.seed(_SEED)
@@ -192,13 +220,13 @@ class _Contestant:
 
 
 def _stored_as(codec: str) -> str:
-    """From what a report says of a key, such as ``"none (chosen: …)"``."""
+    """The layout from the codec in a report, such as ``"none (chosen: …)"``."""
     kind = codec.partition(" ")[0]
     return kind if kind in (FRAMES, RAW) else CELLS
 
 
 def _kept_nbytes(buffer: ReplayBuffer) -> float:
-    """Memory of the observations that are stored now."""
+    """Memory of the stored observations."""
     if isinstance(buffer, CompressedReplayBuffer):
         report = buffer.memory_report()
         return report.live_nbytes + report.overhead
@@ -208,7 +236,7 @@ def _kept_nbytes(buffer: ReplayBuffer) -> float:
 
 
 def _bookkeeping_nbytes(buffer: ReplayBuffer) -> int:
-    """Memory of all that is no observation, which is the same for all."""
+    """Memory of everything but observations, which is the same for all candidates."""
     return sum(array.nbytes for array in (buffer.actions, buffer.rewards, buffer.dones, buffer.timeouts))
 
 
@@ -216,7 +244,7 @@ def _equal(ours: Any, theirs: Any) -> bool:
     if isinstance(theirs, dict):
         return all(_equal(ours[key], theirs[key]) for key in theirs)
     if isinstance(theirs, th.Tensor):
-        # Bytes, not numbers: NaN is equal to itself here.
+        # Bytes, not numbers: NaN equals itself here.
         return bool(ours.dtype == theirs.dtype and ours.numpy().tobytes() == theirs.numpy().tobytes())
     if theirs is None:
         return ours is None
