@@ -44,10 +44,13 @@ class Automatic:
     :param decode_cost: time to decode a cell, as a multiple of the time to copy as many bytes
     :param levels: levels to try, fastest first; empty for a codec without levels. The first is used for small irregular
         payloads (patches of frames), the middle one for whole observations, the last if memory matters most
+    :param general: whether it suits most content. A codec for special content is only chosen after it was seen, and
+        never for patches of frames
     """
 
     decode_cost: float
     levels: tuple[int, ...] = ()
+    general: bool = True
 
     def __post_init__(self) -> None:
         cost = self.decode_cost
