@@ -70,6 +70,7 @@ class CodecPlugin:
     :param levels: the allowed levels, or ``None`` for a codec without levels
     :param parameters: further parameters with their defaults; the type of the default is the type of the parameter
     :param automatic: cost and levels for the automatic choice; ``None``: the codec is never chosen automatically
+    :param identity: whether payloads equal their cells, so that a store may keep cells without a codec
     """
 
     protocol: int
@@ -78,6 +79,7 @@ class CodecPlugin:
     levels: Levels | None = None
     parameters: Mapping[str, Scalar] = field(default_factory=dict)
     automatic: Automatic | None = None
+    identity: bool = False
 
     def complete(self, spec: CodecSpec) -> CodecSpec:
         """Check every parameter of ``spec`` and fill in what was left out.
