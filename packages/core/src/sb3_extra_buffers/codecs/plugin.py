@@ -44,10 +44,13 @@ class Automatic:
     :param decode_cost: time to decode a cell, as a multiple of the time to copy as many bytes
     :param levels: levels to try, fastest first; empty for a codec without levels. The first is used for small irregular
         payloads (patches of frames), the middle one for whole observations, the last if memory matters most
+    :param general: whether it suits most content. A codec for special content is only chosen after it was seen, and
+        never for patches of frames
     """
 
     decode_cost: float
     levels: tuple[int, ...] = ()
+    general: bool = True
 
     def __post_init__(self) -> None:
         cost = self.decode_cost
@@ -67,6 +70,7 @@ class CodecPlugin:
     :param levels: the allowed levels, or ``None`` for a codec without levels
     :param parameters: further parameters with their defaults; the type of the default is the type of the parameter
     :param automatic: cost and levels for the automatic choice; ``None``: the codec is never chosen automatically
+    :param identity: whether payloads equal their cells, so that a store may keep cells without a codec
     """
 
     protocol: int
@@ -75,6 +79,7 @@ class CodecPlugin:
     levels: Levels | None = None
     parameters: Mapping[str, Scalar] = field(default_factory=dict)
     automatic: Automatic | None = None
+    identity: bool = False
 
     def complete(self, spec: CodecSpec) -> CodecSpec:
         """Check every parameter of ``spec`` and fill in what was left out.

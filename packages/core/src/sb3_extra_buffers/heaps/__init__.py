@@ -1,7 +1,6 @@
-"""Where bytes live: the heap contract, the built-in heaps, and the way from a name to a heap."""
+"""Heaps store payloads: the contract, its optional capabilities, the built-in heaps, and the registry."""
 
-from sb3_extra_buffers.heaps.creation import create, names, registry
-from sb3_extra_buffers.heaps.plugin import HEAP_PROTOCOL, HeapPlugin
+from sb3_extra_buffers.heaps.plugin import HEAP_PROTOCOL, HeapPlugin, create, names, registry
 from sb3_extra_buffers.heaps.protocol import (
     DirectHeap,
     Evictions,
@@ -14,6 +13,7 @@ from sb3_extra_buffers.heaps.protocol import (
     StrictHeap,
     within_reach,
 )
+from sb3_extra_buffers.heaps.state import Log, Piece, State, StateError
 from sb3_extra_buffers.heaps.table import TableHeap
 from sb3_extra_buffers.registry import hookimpl
 
@@ -24,9 +24,13 @@ __all__ = [
     "FileHeap",
     "Heap",
     "HeapPlugin",
+    "Log",
     "MovingHeap",
+    "Piece",
     "RemoteHeap",
     "SizedHeap",
+    "State",
+    "StateError",
     "StatefulHeap",
     "StrictHeap",
     "TableHeap",

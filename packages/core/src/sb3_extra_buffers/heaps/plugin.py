@@ -1,12 +1,14 @@
-"""What a heap distribution hands over when its name is used for the first time."""
+"""Heap plugins: what a distribution declares, and how a name becomes a heap."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from sb3_extra_buffers.errors import PluginProtocolError
 from sb3_extra_buffers.heaps.protocol import Heap
-from sb3_extra_buffers.registry import Scalar, complete_parameters, hookspec
+from sb3_extra_buffers.registry import PluginKind, Registry, Scalar, complete_parameters, hookspec
+from sb3_extra_buffers.registry.homes import HEAP_HOMES
 
 #: The version of the heap contract that this core speaks.
 HEAP_PROTOCOL = 1
@@ -49,3 +51,37 @@ class HeapHooks:
     @hookspec(historic=True)
     def sb3_extra_buffers_heap(self) -> HeapPlugin:  # type: ignore[empty-body]
         """Return the heap that this module offers. One module, one heap, one entry point."""
+
+
+registry: Registry[HeapPlugin] = Registry(
+    PluginKind(
+        label="heap",
+        group="sb3_extra_buffers.heaps",
+        hooks=HeapHooks,
+        hook="sb3_extra_buffers_heap",
+        plugin_type=HeapPlugin,
+        protocol=HEAP_PROTOCOL,
+        homes=HEAP_HOMES,
+    )
+)
+
+
+def names() -> tuple[str, ...]:
+    """The names of all installed heaps, sorted. Reads metadata; imports no plugin."""
+    return registry.names()
+
+
+def create(name: str, cells: int, **parameters: Scalar) -> Heap:
+    """Make a heap.
+
+    :param name: ``"memory"``, ``"ring"``, ``"mmap"``, or what a plugin offers
+    :param cells: how many cells it shall have
+    :param parameters: what the heap takes, such as ``capacity`` in bytes for a ring
+    """
+    plugin = registry.load(name)
+    heap = plugin.factory(cells, **plugin.complete(name, parameters))
+    if not isinstance(heap, Heap):
+        offer = str(registry.offers()[name][0])
+        found = f"a {type(heap).__name__}"
+        raise PluginProtocolError("heap", name, offer, found, "an object that fulfils the Heap protocol")
+    return heap
