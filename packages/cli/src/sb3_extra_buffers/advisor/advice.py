@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from sb3_extra_buffers import heaps
-from sb3_extra_buffers.advisor.measurement import Measured, candidates, measure, stores_frames
+from sb3_extra_buffers.advisor.measurement import RAW, Measured, candidates, measure, stores_frames
 from sb3_extra_buffers.advisor.shortlist import (
     ANY_TIME,
-    RAW,
     ROWS,
     Dropped,
     Failed,

@@ -13,12 +13,14 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.buffers import ReplayBuffer
 
-from sb3_extra_buffers.advisor.shortlist import RAW, Failed, Screened
+from sb3_extra_buffers.advisor.shortlist import Failed, Screened
 from sb3_extra_buffers.advisor.stream import Stream, feed
 from sb3_extra_buffers.compressed import CompressedReplayBuffer
 from sb3_extra_buffers.compressed.options import CELLS, FRAMES, StorageOptions
 from sb3_extra_buffers.stores import AUTO, PREFERENCES, SPEED
 
+#: The word of memory reports for observations without a codec.
+RAW = "none"
 #: The name of Stable-Baselines3's own buffer.
 PLAIN = "SB3"
 #: A shorter stream is repeated to measure memory: several of the longest chunks.

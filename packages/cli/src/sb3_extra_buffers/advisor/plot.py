@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sb3_extra_buffers.advisor.advice import Advice
-from sb3_extra_buffers.advisor.measurement import PLAIN
-from sb3_extra_buffers.advisor.shortlist import RAW
+from sb3_extra_buffers.advisor.measurement import PLAIN, RAW
 from sb3_extra_buffers.compressed.options import CELLS, FRAMES
 from sb3_extra_buffers.compressed.report import UNITS, readable
-from sb3_extra_buffers.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,10 +43,8 @@ def picture(figures: Mapping[str, Any]) -> Figure:
 
     :param figures: from ``Advice.as_json``
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("A plot", "matplotlib", "cli") from error
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(9, 5), layout="constrained")
     axes = figure.add_subplot()
     axes.set_xscale("log")

@@ -15,8 +15,6 @@ from sb3_extra_buffers.errors import ExtraBuffersError, PayloadError
 from sb3_extra_buffers.memory import Bytes
 from sb3_extra_buffers.stores.judging import pays
 
-#: The word for observations that are stored without compression, in reports and as the codec that does nothing.
-RAW = "none"
 #: Observations to try a codec on; slow levels get fewer.
 ROWS = 48
 _MIN_ROWS = 4
@@ -92,7 +90,7 @@ def specs(names: Sequence[str] | None = None) -> tuple[list[CodecSpec], list[Fai
                 raise
             failed.append(Failed(name, str(error)))
             continue
-        if spec.name == RAW:
+        if plugin.identity:
             continue
         if plugin.levels is None or spec.params:
             found.append(spec)

@@ -16,8 +16,9 @@ from stable_baselines3.common.preprocessing import is_image_space, is_image_spac
 
 from sb3_extra_buffers.checkpoints import open_arrays
 from sb3_extra_buffers.compressed import CompressedDictReplayBuffer, CompressedReplayBuffer
-from sb3_extra_buffers.errors import FileContentError, FileMissingError, MissingExtraError, ParameterError
+from sb3_extra_buffers.errors import FileContentError, FileMissingError, ParameterError
 from sb3_extra_buffers.memory import Bytes
+from sb3_extra_buffers.recording import load
 from sb3_extra_buffers.training_utils.steps import Step
 
 #: A shorter stream says nothing about memory.
@@ -213,10 +214,6 @@ def _recorded(path: Path, steps: int | None) -> tuple[NDArray[Any], NDArray[np.b
     with open_arrays(path) as file:
         if file.kind != "recording":
             raise FileContentError(str(path), "observations", f"a {file.kind}", hint)
-    try:
-        from sb3_extra_buffers.recording import load
-    except ImportError as error:
-        raise MissingExtraError("Reading a recording", "sb3-extra-buffers-recording", "recording") from error
     with load(path) as recording:
         if not recording.frame_shape or not len(recording):
             raise FileContentError(str(path), "frames", "a recording without any", "Record with RecordBuffer.")

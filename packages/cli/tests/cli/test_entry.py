@@ -7,13 +7,13 @@ from importlib.metadata import version
 
 import pytest
 
-from sb3_extra_buffers.cli import running as running_module
+from sb3_extra_buffers.cli import entry as entry_module
 
 
 def test_help_shows_every_command_and_its_examples(run):
     out, _, code = run("--help")
     assert code == 0
-    for command in ("codecs", "heaps", "doctor", "advise", "bench", "inspect", "verify", "new-codec"):
+    for command in ("codecs", "heaps", "doctor", "advise", "bench", "inspect", "verify", "new-codec", "new-heap"):
         assert command in out
         shown, _, code = run(command, "--help")
         assert code == 0
@@ -63,7 +63,7 @@ def test_what_nobody_foresaw_says_how_to_see_more_and_is_exit_code_1(run, monkey
     def fail():
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr(running_module, "_app", lambda: lambda *_, **__: fail())
+    monkeypatch.setattr(entry_module, "_app", lambda: lambda *_, **__: fail())
     _, err, code = run("codecs")
     assert err == "error: ZeroDivisionError: division by zero. Add --debug to see where it comes from.\n"
     assert code == 1
@@ -84,7 +84,7 @@ def test_debug_shows_the_traceback_wherever_it_is_said_and_the_exit_code_stays(r
 def test_without_its_libraries_it_says_what_to_install(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "typer", None)
     for name in [name for name in sys.modules if name.startswith("sb3_extra_buffers.cli.")]:
-        if not name.endswith(("running", "exits")):
+        if not name.endswith("entry"):
             monkeypatch.delitem(sys.modules, name)
     _, err, code = run("codecs")
     assert code == 2

@@ -71,7 +71,7 @@ def test_a_recording_that_says_nonsense_is_one_sentence(run, tmp_path, said):
     checkpoints.write(tmp_path / "doom", {"rewards": np.zeros(3)}, said, "recording")
     out, err, code = run("inspect", tmp_path / "doom")
     assert (out, code) == ("", 2)
-    assert "doom: expected a recording, found what cannot be read (" in err
+    assert "doom: expected a recording, found invalid metadata (" in err
     assert err.count("\n") == 1
 
 

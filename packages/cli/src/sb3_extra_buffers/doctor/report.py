@@ -1,4 +1,4 @@
-"""Look at every plugin by loading it and using it once, and keep what was found."""
+"""Load and use every installed plugin once, and report versions and errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PACKAGES = (
 
 @dataclass(frozen=True)
 class Finding:
-    """One plugin: where it comes from and whether it can be used."""
+    """One plugin: its distribution, and whether it works."""
 
     kind: str
     name: str
@@ -42,25 +42,25 @@ class Finding:
     works: bool
     #: Its summary if it works, the whole error if it does not.
     detail: str
-    #: The levels that it takes, if it works and has any.
+    #: The allowed levels, if it works and has any.
     levels: str = ""
 
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that the doctor found."""
+    """Versions of packages, and all installed plugins."""
 
     versions: dict[str, str]
     findings: tuple[Finding, ...]
 
     @property
     def healthy(self) -> bool:
-        """Whether every plugin that is installed can be used."""
+        """Whether every installed plugin works."""
         return all(finding.works for finding in self.findings)
 
 
 def examine() -> Report:
-    """Load every installed codec, heap and implementation of frame kernels. A broken one is a finding, no exception."""
+    """Load and try every installed codec, heap and frame kernel. A broken one is a finding, not an exception."""
     versions = {"python": f"{platform.python_version()} on {sys.platform} ({platform.machine()})"}
     versions |= {package: _version(package) for package in _PACKAGES}
     return Report(versions, tuple(finding for registry in _TRIALS for finding in examine_plugins(registry)))
@@ -74,19 +74,19 @@ def _version(package: str) -> str:
 
 
 def _try_codec(name: str) -> None:
-    """Send one cell there and back."""
+    """Encode and decode one cell."""
     codec = codecs.bind(name, codecs.CellSpec("u1", 64))
     cell, out = bytes(range(64)), bytearray(64)
     codec.decode_into(codec.encode(cell), out)
     if out != cell:
-        raise PayloadError(name, 64, "a test cell did not come back")
+        raise PayloadError(name, 64, "decoding did not return the test cell")
 
 
 def _try_heap(name: str) -> None:
     """Store one payload and read it."""
     required = heaps.registry.load(name).required
     if set(required) - {"capacity"}:
-        return  # only its owner knows what it needs
+        return  # unknown parameters: it cannot be created here
     heap = heaps.create(name, 1, **dict.fromkeys(required, 4096))
     heap.reserve(np.zeros(1, np.int64), 4)[:] = 7
     heap.commit(np.array([4]))
@@ -96,7 +96,7 @@ def _try_heap(name: str) -> None:
 
 
 def _try_kernels(name: str) -> None:
-    """Pack two frames as the reference does."""
+    """Pack two frames, and compare with the reference."""
     packed, expected = (_packed(one) for one in (name, frames.REFERENCE))
     if packed != expected:
         raise PayloadError(name, len(packed), "test frames were packed into other bytes")
@@ -128,9 +128,27 @@ def examine_plugins(registry: Registry[Any]) -> list[Finding]:
             _TRIALS[registry](name)
         except ExtraBuffersError as error:
             works, detail = False, str(error)
-        except Exception as error:  # whatever a plugin does wrong is what the report is about
+        except Exception as error:  # any error of a plugin belongs in the report
             works, detail = False, f"{type(error).__name__}: {error}"
         else:
             works, detail, levels = True, plugin.summary, str(getattr(plugin, "levels", None) or "")
         found.append(Finding(registry.kind.label, name, ", ".join(map(str, offers)), works, detail, levels))
     return found
+
+
+def render(report: Report) -> str:
+    """The report as plain text in columns, with the full errors of broken plugins at the end."""
+    width = max(map(len, report.versions))
+    lines = [f"{package:<{width}}  {found}" for package, found in report.versions.items()]
+    rows = [(f.kind, f.name, "ok" if f.works else "BROKEN", f.distribution) for f in report.findings]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)] if rows else []
+    lines.append("")
+    for row, finding in zip(rows, report.findings):
+        columns = "  ".join(f"{text:<{size}}" for text, size in zip(row, widths))
+        levels = f" (levels {finding.levels})" if finding.levels else ""
+        lines.append(f"{columns}  {row[3]}" + (f"  {finding.detail}{levels}" if finding.works else ""))
+    broken = [finding for finding in report.findings if not finding.works]
+    lines += ["", *(f"BROKEN {finding.kind} {finding.name!r}: {finding.detail}" for finding in broken)]
+    if not broken:
+        lines.append(f"All {len(rows)} plugins work.")
+    return "\n".join(lines)

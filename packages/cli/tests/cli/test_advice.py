@@ -7,7 +7,7 @@ import pytest
 from gymnasium import spaces
 
 from sb3_extra_buffers import codecs
-from sb3_extra_buffers.cli import advising
+from sb3_extra_buffers.cli import advice as advice_module
 
 FAILS = """
     from sb3_extra_buffers.codecs import ByteCodec, CodecPlugin, hookimpl
@@ -51,9 +51,7 @@ def test_a_file_gets_a_recommendation_to_paste(run, film):
 
 @pytest.mark.parametrize("prefer", ["speed", "memory"])
 def test_what_does_not_fit_into_memory_gets_lines_for_a_file_that_work(run, film, tmp_path, monkeypatch, prefer):
-    from sb3_extra_buffers.cli import presenting
-
-    monkeypatch.setattr(presenting, "_memory", lambda: 1)
+    monkeypatch.setattr(advice_module, "_memory", lambda: 1)
     out, err, code = run("advise", film, "--codec", "gzip/1", "--prefer", prefer, *QUICK)
     assert code == 0, err
     assert "This machine has 1 B of memory: choose a smaller buffer, or keep it in a file." in out
@@ -113,7 +111,7 @@ def test_a_codec_that_was_asked_for_and_fails_is_exit_code_2_beside_what_was_fou
     out, err, code = run("advise", film, "--codec", "fails", *others, *QUICK)
     assert code == 2
     assert err.startswith("error: advise: codec='fails' is not allowed; it fails on these observations (RuntimeError:")
-    assert err.endswith("Leave it out, or show this to who made it.\n")
+    assert err.endswith("Leave it out, or report this to its author.\n")
     assert err.count("\n") == 1
     assert "SB3" in out
     assert "this stream is not mine" in out
@@ -171,7 +169,7 @@ def test_a_plot_that_could_not_be_written_is_refused_before_anything_is_measured
     assert (out, code) == ("", 2)
     assert "it is a folder. Give the name of a file." in err
     # Who runs tests may be allowed to write anywhere.
-    monkeypatch.setattr(advising.os, "access", lambda path, _: path != tmp_path)
+    monkeypatch.setattr(advice_module.os, "access", lambda path, _: path != tmp_path)
     out, err, code = run("advise", "CartPole-v1", "--plot", tmp_path / "plot.png", *QUICK)
     assert (out, code) == ("", 2)
     assert f"advise --plot: cannot write {tmp_path / 'plot.png'}: permission denied. Give a file in" in err
@@ -185,7 +183,7 @@ def test_what_is_for_environments_is_refused_for_files(run, film, option):
     assert code == 2
     assert f"{option[0][2:]}=" in err
     assert option[1] in err
-    assert "a file has its observations as they are; this is for environments. Leave it out." in err
+    assert "it is for environments; the observations of a file are used as they are. Leave it out." in err
 
 
 def test_no_name_is_lost_on_a_narrow_terminal(run, film, monkeypatch):

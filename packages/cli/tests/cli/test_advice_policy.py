@@ -16,7 +16,7 @@ def test_a_saved_policy_plays(run, tmp_path):
     assert "algorithm='' is not allowed; it must be the one that has saved the policy: A2C, DDPG, DQN, " in err
     _, err, code = run(*words, "--algorithm", "DQN")
     assert code == 2
-    assert "expected a policy of DQN, found what it cannot load" in err
+    assert "expected a policy of DQN, found a file that it cannot load" in err
     other = ("advise", "Pendulum-v1", *words[2:], "--algorithm", "PPO")
     _, err, code = run(*other)
     assert code == 2
@@ -45,4 +45,4 @@ def test_a_policy_must_fit_in_both_spaces_and_not_only_in_shape(run, tmp_path):
 def test_an_algorithm_without_a_policy_is_refused(run):
     _, err, code = run("advise", "CartPole-v1", "--algorithm", "PPO", *QUICK)
     assert code == 2
-    assert "without --policy there is nothing that it has saved" in err
+    assert "it is for --policy, which is missing" in err
