@@ -116,8 +116,8 @@ class PendingEpisodes:
             self._observations = _Observations(step.observations)
         envs = np.flatnonzero(which)
         starting = np.array([env for env in envs if self._current[env] is None], np.intp)
-        for env, cell in zip(starting, self._observations.put(step.observations, starting)):
-            self._current[env] = cell
+        for env, first in zip(starting, self._observations.put(step.observations, starting)):
+            self._current[env] = first
         for env, next_cell in zip(envs, self._observations.put(step.next_observations, envs)):
             cell, done = self._current[env], bool(step.dones[env])
             assert cell is not None
