@@ -24,8 +24,7 @@ _ATTEMPTS = 1000
 
 
 class Board:
-    """
-    Bytes that one process replaces and any number of others read, for instance the weights of a network.
+    """Bytes that one process replaces and any number of others read, for instance the weights of a network.
 
     There are two pages. The writer fills the page that is not current, then makes it the current one. A reader whose
     page was overwritten while it was read reads again.
@@ -46,8 +45,7 @@ class Board:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], capacity: int) -> Board:
-        """
-        Create an empty board.
+        """Create an empty board.
 
         :param path: of the new file; it must not exist
         :param capacity: size of the largest content, in bytes
@@ -59,8 +57,7 @@ class Board:
 
     @classmethod
     def attach(cls, path: str | os.PathLike[str]) -> Board:
-        """
-        Open a board that another process has created.
+        """Open a board that another process has created.
 
         :param path: of its file
         """
@@ -72,8 +69,7 @@ class Board:
         return int(self._version[0])
 
     def write(self, content: bytes | memoryview) -> int:
-        """
-        Replace the content. Only one process may write.
+        """Replace the content. Only one process may write.
 
         :param content: at most ``capacity`` bytes
         :return: its version
@@ -91,8 +87,7 @@ class Board:
         return version
 
     def read(self, newer_than: int = 0) -> tuple[int, bytes] | None:
-        """
-        Return the current version and its content, or ``None`` if there is nothing newer.
+        """Return the current version and its content, or ``None`` if there is nothing newer.
 
         :param newer_than: the version that the caller already has
         """

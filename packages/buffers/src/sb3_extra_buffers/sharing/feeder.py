@@ -18,8 +18,7 @@ _LEFT_OUT = "It was left out; the next feed() continues after it."
 
 
 def transition_record(observation_space: Any, action_space: Any) -> np.dtype[Any]:
-    """
-    The dtype of one transition of one environment.
+    """The dtype of one transition of one environment.
 
     :param observation_space: a space with a shape and a dtype, or a Dict of such spaces
     :param action_space: a space with a shape and a dtype

@@ -30,8 +30,7 @@ _PAUSE = 0.0005
 
 
 class Ring:
-    """
-    A queue of records in a memory-mapped file: one process puts, another takes. A process that dies never blocks the
+    """A queue of records in a memory-mapped file: one process puts, another takes. A process that dies never blocks the
     other one: a record counts when it is complete, and the next reader takes what was not taken.
 
     A slot holds a record, its number and a checksum. The writer writes the record, then its number, then the count of
@@ -54,7 +53,7 @@ class Ring:
         self.slots = slots
         slot, begin = _slot_dtype(self.record), _slots_begin(description_nbytes)
         if not slots >= 1 or len(content) - begin != slots * slot.itemsize:
-            found = f"it has {len(content)} bytes, {slots} slots of {slot.itemsize} were expected behind {begin}"
+            found = f"it has {len(content)} bytes, {slots} slots of {slot.itemsize} were expected after {begin}"
             raise FileDamagedError(str(path), (found,))
         self._slots: NDArray[Any] = content[begin:].view(slot)
         # As bytes: numpy need not copy the padding between the fields of a structure.
@@ -65,8 +64,7 @@ class Ring:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], record: np.dtype[Any], slots: int) -> Ring:
-        """
-        Create an empty ring.
+        """Create an empty ring.
 
         :param path: of the new file; it must not exist
         :param record: the dtype of a record, for instance a :func:`transition_record`
@@ -81,8 +79,7 @@ class Ring:
 
     @classmethod
     def attach(cls, path: str | os.PathLike[str]) -> Ring:
-        """
-        Open a ring that another process has created.
+        """Open a ring that another process has created.
 
         :param path: of its file
         """
@@ -115,8 +112,7 @@ class Ring:
         return bool(self._ended[0])
 
     def put(self, record: NDArray[Any], timeout: float | None = None) -> bool:
-        """
-        Append a record. Only one process may put.
+        """Append a record. Only one process may put.
 
         :param record: one record, of dtype ``record``
         :param timeout: seconds to wait for a free slot; ``None`` waits without limit
@@ -138,8 +134,7 @@ class Ring:
         self._ended[0] = 1
 
     def take(self, limit: int | None = None, timeout: float | None = 0) -> NDArray[Any]:
-        """
-        Remove the oldest records and return them. Only one process may take.
+        """Remove the oldest records and return them. Only one process may take.
 
         Records before a damaged one are returned first; the next call then raises an error that names it.
 
@@ -153,8 +148,7 @@ class Ring:
         return found
 
     def look(self, limit: int | None = None) -> NDArray[Any]:
-        """
-        Return the oldest records without removing them: up to a damaged one, which is an error if it is the oldest.
+        """Return the oldest records without removing them: up to a damaged one, which is an error if it is the oldest.
 
         :param limit: largest number of records; ``None`` returns all
         :return: a copy, of dtype ``record``
@@ -178,8 +172,7 @@ class Ring:
         return records
 
     def skip(self, count: int = 1) -> None:
-        """
-        Remove the oldest records, read or damaged. Only the process that takes may skip.
+        """Remove the oldest records, read or damaged. Only the process that takes may skip.
 
         :param count: number of records
         """

@@ -23,8 +23,7 @@ def make_env(
     wrapper_kwargs: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> VecTransposeImage:
-    """
-    Make Atari environments for a ``CnnPolicy``: gray frames of 84 x 84, stacked, channels first.
+    """Make Atari environments for a ``CnnPolicy``: gray frames of 84 x 84, stacked, channels first.
 
     They are wrapped by ``AtariWrapper`` and, below it, by ``Monitor``: ``info["episode"]`` has the scores of whole
     games, while the agent gets rewards clipped to their signs and an end of the episode with every lost life.

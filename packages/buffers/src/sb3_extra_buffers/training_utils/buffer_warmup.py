@@ -28,8 +28,7 @@ def warm_up(
     record_env: int = 0,
     record_frames: str | None = None,
 ) -> tuple[list[float], list[float]]:
-    """
-    Play episodes and store them as :func:`~sb3_extra_buffers.training_utils.eval_model.eval_model` does.
+    """Play episodes and store them as :func:`~sb3_extra_buffers.training_utils.eval_model.eval_model` does.
 
     The environments stay open.
 

@@ -32,8 +32,7 @@ def eval_model(
     record_env: int = 0,
     record_frames: str | None = None,
 ) -> tuple[list[float], list[float]]:
-    """
-    Play episodes, and store the experience in any number of buffers.
+    """Play episodes, and store the experience in any number of buffers.
 
     Each environment plays its share of the episodes, so that short ones are not preferred. With ``Monitor``, its
     returns and ends of episodes count: those of whole games, before rewards were clipped.
@@ -115,8 +114,7 @@ class EpisodeCounter:
         return counting
 
     def take(self, rewards: NDArray[Any], dones: NDArray[Any], infos: Sequence[dict[str, Any]]) -> int:
-        """
-        Count one step of all environments.
+        """Count one step of all environments.
 
         ``Monitor`` takes precedence: below wrappers that clip rewards or end an episode with each life, it sees games.
 

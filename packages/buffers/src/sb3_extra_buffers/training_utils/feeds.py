@@ -6,6 +6,7 @@ import enum
 import inspect
 import time
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -94,22 +95,18 @@ class TimedBuffer:
         self.seconds += time.perf_counter() - begin
 
 
-class Feed(Protocol):
+class Feed(ABC):
     """Passes steps on to buffers."""
 
+    @abstractmethod
     def take(self, step: Step, counting: NDArray[np.bool_]) -> None:
-        """
-        Pass one step on.
+        """Pass on one step of all environments; ``counting`` says which of them play an episode that counts."""
 
-        :param step: of all environments
-        :param counting: which of them are playing an episode that counts
-        """
-
-    def finish(self) -> None:
+    def finish(self) -> None:  # noqa: B027 - most feeds have nothing to do here
         """Called after the last step."""
 
 
-class ReplayFeed:
+class ReplayFeed(Feed):
     """For replay buffers with all environments: every step as it is, also of episodes that do not count."""
 
     def __init__(self, buffers: list[TimedBuffer]) -> None:
@@ -141,7 +138,7 @@ class ColumnFeed(ReplayFeed):
             super().take(complete, counting)
 
 
-class RecordFeed:
+class RecordFeed(Feed):
     """For recordings: the episodes of one environment that count.
 
     If a recording has a single feature, it is whether the episode was truncated with this step.
@@ -164,9 +161,6 @@ class RecordFeed:
         self._buffer.add(self._shown, step.rewards[env], step.actions[env], features, done=is_done)
         self._shown = self._frame()
 
-    def finish(self) -> None:
-        pass
-
 
 def open_feeds(
     buffers: list[TimedBuffer],
@@ -176,16 +170,7 @@ def open_feeds(
     record_frames: str | None,
     counting: NDArray[np.bool_],
 ) -> list[Feed]:
-    """
-    Make the feeds for some buffers. Buffers with the same number of environments share one, and its pending episodes.
-
-    :param buffers: of any kinds
-    :param env: where the player plays
-    :param player: before its first step
-    :param record_env: number of the environment that is recorded
-    :param record_frames: what is recorded of it
-    :param counting: which environments play episodes that count
-    """
+    """Make the feeds for some buffers. Buffers with the same number of environments share one."""
     feeds: list[Feed] = []
     columns: dict[int, list[TimedBuffer]] = {}
     for timed in buffers:

@@ -106,8 +106,7 @@ class PendingEpisodes:
         return 0 if self._observations is None else self._observations.nbytes
 
     def put(self, step: Step, which: NDArray[np.bool_]) -> None:
-        """
-        Append transitions.
+        """Append transitions.
 
         :param step: of all environments
         :param which: selects environments; one that is not selected must be at the beginning of an episode

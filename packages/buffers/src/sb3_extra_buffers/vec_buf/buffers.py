@@ -71,8 +71,7 @@ class _FanOut(BaseBuffer):
 
 
 class DummyVecReplayBuffer(_FanOut, ReplayBuffer):
-    """
-    A replay buffer without storage of its own: everything that is added goes to several other buffers. Samples come
+    """A replay buffer without storage of its own: everything that is added goes to several other buffers. Samples come
     from the first of them.
 
     As ``replay_buffer_class`` of a model, with ``buffers`` in ``replay_buffer_kwargs``::
@@ -142,12 +141,7 @@ class DummyVecReplayBuffer(_FanOut, ReplayBuffer):
         self._copy_position()
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> Any:
-        """
-        Sample the first buffer.
-
-        :param batch_size: Number of element to sample
-        :param env: associated gym VecEnv to normalize the observations/rewards when sampling
-        """
+        """Sample the first buffer."""
         return self._buffers[0].sample(batch_size, env=env)
 
     def _copy_position(self) -> None:
@@ -212,35 +206,16 @@ class DummyVecRolloutBuffer(_FanOut, RolloutBuffer):
         log_prob: th.Tensor,
         **kwargs: Any,
     ) -> None:
-        """
-        Add a step to every buffer.
-
-        :param obs: Observation
-        :param action: Action
-        :param reward: Reward
-        :param episode_start: Start of episode signal.
-        :param value: estimated value of the current state following the current policy.
-        :param log_prob: log probability of the action following the current policy.
-        :param kwargs: further arguments of the buffers of sb3-contrib
-        """
+        """Add a step to every buffer; ``kwargs`` are further arguments of the buffers of sb3-contrib."""
         self._call("add", obs, action, reward, episode_start, value, log_prob, **kwargs)
         self._copy_position()
 
     def compute_returns_and_advantage(self, last_values: th.Tensor, dones: NDArray[np.bool_]) -> None:
-        """
-        Compute them in every buffer.
-
-        :param last_values: state value estimation for the last step (one for each env)
-        :param dones: if the last step was a terminal step (one bool for each env).
-        """
+        """Compute returns and advantages in every buffer."""
         self._call("compute_returns_and_advantage", last_values=last_values, dones=dones)
 
     def get(self, batch_size: int | None = None) -> Generator[Any, None, None]:
-        """
-        Iterate over the rollout of the first buffer once, in random order.
-
-        :param batch_size: Number of steps per batch; all at once if left out
-        """
+        """Iterate over the rollout of the first buffer once, in random order."""
         batches: Generator[Any, None, None] = self._buffers[0].get(batch_size)
         return batches
 

@@ -64,12 +64,9 @@ class Verdict:
 
 
 def decide(measured: Sequence[Measured], transitions: int, prefer: str = SPEED, tried: bool = True) -> Verdict:
-    """
-    Choose the smallest of the ways that save enough and are nearly as fast as the fastest of them.
+    """Choose the smallest of the ways that save enough and are nearly as fast as the fastest of them.
 
     :param measured: the first is Stable-Baselines3's own buffer
-    :param transitions: the planned size
-    :param prefer: ``"speed"``, ``"balanced"`` or ``"memory"``
     :param tried: whether any codec was tried; observations may be too small for that
     """
     check_preference(prefer)
@@ -261,8 +258,7 @@ def advise(
     rounds: int = _ROUNDS,
     progress: bool = True,
 ) -> Advice:
-    """
-    Try every installed codec, level and layout on real observations, and recommend one.
+    """Try every installed codec, level and layout on real observations, and recommend one.
 
     Every codec and level is tried on some observations first. The best of them are measured in buffers, as are all
     preferences for frames, ``"auto"``, and Stable-Baselines3's own buffer.
@@ -285,8 +281,8 @@ def advise(
     screened: list[Screened] = []
     if tried:
         with progress_bar("Trying codecs", len(wanted), progress) as advance:
-            screened, troubled = screen(wanted, cell, stream.rows(key, ROWS), advance)
-        failed += troubled
+            screened, broken = screen(wanted, cell, stream.rows(key, ROWS), advance)
+        failed += broken
     limit = ANY_TIME if codecs is not None or prefer == MEMORY else slowest_encode_s(cell.nbytes)
     best, dropped = shortlist(screened, _SHORTLISTED, limit)
     chosen = candidates(stream, best)

@@ -48,8 +48,7 @@ class RandomPlayer:
 
 
 def make(env_id: str, n_envs: int = 1, stack: int | None = None, seed: int = 0) -> VecEnv:
-    """
-    Make environments as Stable-Baselines3 passes them to a buffer: Atari games preprocessed, images channels first.
+    """Make environments as Stable-Baselines3 passes them to a buffer: Atari games preprocessed, images channels first.
 
     :param env_id: the name for ``gymnasium.make``
     :param n_envs: number of environments
@@ -74,8 +73,7 @@ def make(env_id: str, n_envs: int = 1, stack: int | None = None, seed: int = 0) 
 def play(
     env: VecEnv, label: str, steps: int, model: PolicyPredictor | None = None, seed: int = 0, progress: bool = True
 ) -> Stream:
-    """
-    Play, and return the stream that a buffer would be given. The environments are closed.
+    """Play, and return the stream that a buffer would be given. The environments are closed.
 
     The stream takes about a gigabyte at most: of large observations, there are fewer steps.
 

@@ -115,9 +115,7 @@ def measure(
     """
     Fill a buffer for each candidate with the same transitions, check that all return the same batches, and time them.
 
-    :param stream: what to store
     :param candidates: the first is Stable-Baselines3's own buffer
-    :param batch_size: of a sample
     :param rounds: number of timings; candidates alternate, so that a slow moment of the machine slows all of them
     :param report: called with 1 after each candidate and after each round
     """

@@ -27,8 +27,7 @@ _LEGEND = "blue: frames, red: cells, purple: no codec, gray: SB3\ngreen ring: re
 
 
 def draw(advice: Advice, path: Path) -> None:
-    """
-    Plot each way to store by its time, relative to Stable-Baselines3's buffer, and its memory.
+    """Plot each way to store by its time, relative to Stable-Baselines3's buffer, and its memory.
 
     Points are numbered and named in the legend, because the best are close together.
 

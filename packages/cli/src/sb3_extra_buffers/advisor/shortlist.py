@@ -111,14 +111,7 @@ def _levels(low: int, high: int) -> list[int]:
 def screen(
     wanted: Sequence[CodecSpec], cell: CellSpec, rows: Bytes, report: Callable[[int], object]
 ) -> tuple[list[Screened], list[Failed]]:
-    """
-    Try codecs on some observations.
-
-    :param wanted: codecs and levels
-    :param cell: describes an observation
-    :param rows: observations, of shape ``(n, cell.nbytes)``
-    :param report: called with 1 after each codec
-    """
+    """Try codecs on observations of shape ``(n, cell.nbytes)``, and call ``report`` with 1 after each."""
     found, failed = [], []
     for spec in wanted:
         try:

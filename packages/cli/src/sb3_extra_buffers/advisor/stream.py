@@ -110,8 +110,7 @@ def feed(buffer: ReplayBuffer, steps: list[Step]) -> None:
 
 
 def read(path: Path, steps: int | None = None) -> Stream:
-    """
-    Read observations as the stream of one environment, without actions and rewards.
+    """Read observations as the stream of one environment, without actions and rewards.
 
     :param path: a recording, or an ``.npz`` or ``.npy`` file; in an archive, the array is called ``observations``,
         ``obs`` or ``frames``, and ``dones`` may mark the last observations of episodes

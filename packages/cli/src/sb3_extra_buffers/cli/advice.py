@@ -18,11 +18,12 @@ from sb3_extra_buffers.stores import AUTO, PREFERENCES
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
     from stable_baselines3.common.base_class import BaseAlgorithm
     from stable_baselines3.common.type_aliases import PolicyPredictor
     from stable_baselines3.common.vec_env import VecEnv
 
-    from sb3_extra_buffers.advisor import Advice, Measured, Stream
+    from sb3_extra_buffers.advisor import Advice, Stream
 
 _QUICK_STEPS, _QUICK_ROUNDS = 500, 5
 #: Suffixes of files with observations; any other source that is no file is an environment.
@@ -219,29 +220,22 @@ def _dropped(advice: Advice) -> dict[str, list[str]]:
     return found
 
 
-def _table(advice: Advice) -> Any:
+def _table(advice: Advice) -> Table:
     numbers = ("memory", "smaller", "add, us", "sample, ms", "time")
     shown = table("", ("  stored as", *numbers), right=numbers)
-    for one in advice.ranked:
-        mark = "*" if one in advice.verdict.front else " "
-        style = "bold green" if one is advice.verdict.chosen else ""
-        shown.add_row(f"{mark} {one.candidate.name}", *_numbers(advice, one), style=style)
+    for one in advice.as_json()["measured"]:
+        factor = one["times_smaller"]
+        shown.add_row(
+            f"{'*' if one['on_pareto_front'] else ' '} {one['name']}",
+            readable(one["nbytes"]),
+            f"{factor:,.0f}x" if factor >= 10 else f"{factor:.1f}x",
+            f"{one['add_us']:,.1f} ({one['add_to_sb3']:.2f})",
+            f"{one['sample_ms']:.3f} ({one['sample_to_sb3']:.2f})",
+            f"{one['cost_to_sb3']:.2f}",
+            style="bold green" if one["name"] == advice.verdict.chosen.candidate.name else "",
+        )
     shown.columns[0].no_wrap = True  # numbers without names are useless on a narrow terminal
     return shown
-
-
-def _numbers(advice: Advice, one: Measured) -> list[str]:
-    from sb3_extra_buffers.advisor.advice import cost_s
-
-    plain, nbytes = advice.plain, one.nbytes(advice.transitions)
-    factor = plain.nbytes(advice.transitions) / nbytes
-    return [
-        readable(nbytes),
-        f"{factor:,.0f}x" if factor >= 10 else f"{factor:.1f}x",
-        f"{1e6 * one.add_s:,.1f} ({one.add_s / plain.add_s:.2f})",
-        f"{1e3 * one.sample_s:.3f} ({one.sample_s / plain.sample_s:.2f})",
-        f"{cost_s(one) / cost_s(plain):.2f}",
-    ]
 
 
 def _recommend(out: Console, advice: Advice) -> None:

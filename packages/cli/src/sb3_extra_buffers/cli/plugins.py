@@ -96,7 +96,7 @@ def _list(title: str, registry: Registry[Any], load: bool, json: bool) -> None:
             shown.add_row(*(row[name] for name in columns))
         console().print(shown)
         if not load:
-            print(f"--load tries each of them{', and tells their levels' if registry is codec_layer.registry else ''}.")
+            print(f"--load tries each of them{', and shows their levels' if registry is codec_layer.registry else ''}.")
     if load and not all(row["works"] for row in rows if row["distribution"]):
         raise typer.Exit(BROKEN)
 
