@@ -23,7 +23,7 @@ from sb3_extra_buffers.progress import progress_bar
 from sb3_extra_buffers.recording.frame_blocks import FrameBlocks, frames_per_block
 from sb3_extra_buffers.recording.frame_format import CHANNELS
 from sb3_extra_buffers.recording.protocol import Recording
-from sb3_extra_buffers.stores import PREFERENCES, parse_request
+from sb3_extra_buffers.stores import parse_request, strongest_codec
 
 #: The kind and the version that the file of a recording declares.
 KIND = "recording"
@@ -103,9 +103,12 @@ def write_recording(
         "asked": recording.asked.to_json(),
         "frames": None,
     }
-    codec = parse_request(compression_method) or PREFERENCES["memory"].codec
+    codec = parse_request(compression_method)
     if recording.frame_shape is not None:
-        assert codec is not None
+        if codec is None:
+            first = recording.read(0, 1).frames
+            assert first is not None
+            codec = strongest_codec(first.reshape(-1).view(np.uint8))
         blocks = FrameBlocks(codec, recording.frame_shape, recording.frame_dtype)
         arrays |= _frame_arrays(recording, blocks, progress)
         metadata["frames"] = {

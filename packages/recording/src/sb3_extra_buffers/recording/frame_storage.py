@@ -11,28 +11,28 @@ from numpy.typing import DTypeLike, NDArray
 
 from sb3_extra_buffers.arrays import CompressedArray
 from sb3_extra_buffers.arrays.casting import broadcast
-from sb3_extra_buffers.arrays.numbers import CellNumbers
+from sb3_extra_buffers.arrays.indexing import CellNumbers
 from sb3_extra_buffers.checkpoints import Piece, State
-from sb3_extra_buffers.codecs import CellSpec, CodecSpec
+from sb3_extra_buffers.codecs import CodecSpec, registry
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.heaps import StatefulHeap
 from sb3_extra_buffers.memory import untouched
 from sb3_extra_buffers.stores import (
     AUTO,
+    BALANCED,
     MIN_FRAMES_NBYTES,
-    MIN_FRAMES_ROWS,
+    MIN_FRAMES_STEPS,
     SPEED,
-    Demand,
-    FrameDemand,
+    FrameRequest,
+    ObservationStore,
     Place,
-    Store,
+    StoreRequest,
     build_stores,
     preference,
 )
 
 CELLS, FRAMES = "cells", "frames"
 LAYOUTS = (AUTO, CELLS, FRAMES)
-_DEFAULT_PREFERENCE = "balanced"
 Shape = tuple[int, int, int]
 
 
@@ -110,19 +110,19 @@ def create_frame_storage(
     codec, layout = options.codec, options.layout
     if layout not in LAYOUTS:
         raise ParameterError(owner, "layout", layout, f"it must be one of: {', '.join(LAYOUTS)}")
-    chosen = preference(owner, options.prefer or _DEFAULT_PREFERENCE)
+    chosen = preference(owner, options.prefer or BALANCED)
     if layout == CELLS and options.prefer not in (None, SPEED):
         allowed = "it applies to the layout 'frames' only"
         raise ParameterError(owner, "prefer", options.prefer, allowed, "Leave out layout='cells' or prefer.")
     place = Place(threads=options.threads)
-    is_raw = codec is not None and codec.name == "none"
+    is_raw = codec is not None and registry.load(codec.name).identity
     if is_raw and layout != FRAMES:
         return RawFrames(size, shape, dtype)
-    is_large = math.prod(shape) * dtype.itemsize >= MIN_FRAMES_NBYTES and size >= MIN_FRAMES_ROWS
-    demand: Demand | FrameDemand = Demand(owner, CellSpec(dtype, math.prod(shape)), (size,), codec)
+    is_large = math.prod(shape) * dtype.itemsize >= MIN_FRAMES_NBYTES and size >= MIN_FRAMES_STEPS
+    request = StoreRequest(owner, shape, dtype, size, codec=codec)
     if layout == FRAMES or (layout == AUTO and is_large):
-        demand = FrameDemand(owner, shape, dtype, size, 1, 1, chosen, codec)
-    ((store,),), heap = build_stores([demand], place)
+        request = FrameRequest(owner, shape, dtype, size, codec=codec, preference=chosen)
+    (store,), heap = build_stores([request], place)
     assert heap is None or isinstance(heap, StatefulHeap)
     return CompressedFrames(store, heap, size, shape, dtype)
 
@@ -181,7 +181,7 @@ class CompressedFrames:
     :param dtype: dtype of the frames
     """
 
-    def __init__(self, store: Store, heap: Any, size: int, shape: Shape, dtype: np.dtype[Any]) -> None:
+    def __init__(self, store: ObservationStore, heap: Any, size: int, shape: Shape, dtype: np.dtype[Any]) -> None:
         self._store, self._heap = store, heap
         self._array = CompressedArray.over(store, CellNumbers((size,)), shape, dtype)
 

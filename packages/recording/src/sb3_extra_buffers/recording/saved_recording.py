@@ -151,7 +151,8 @@ def _validated_metadata(file: ArrayFile) -> dict[str, Any]:
     metadata = file.metadata if isinstance(file.metadata, dict) else {}
     version = metadata.get("recording_version")
     if version != FORMAT_VERSION:
-        expected, hint = f"version {FORMAT_VERSION} of a recording", "Run: pip install --upgrade sb3-extra-buffers"
+        expected = f"version {FORMAT_VERSION} of a recording"
+        hint = "Run: pip install --upgrade sb3-extra-buffers-recording"
         raise FileContentError(str(file.path), expected, f"version {version}", hint)
     validate(file, metadata)
     return metadata

@@ -20,6 +20,7 @@ from sb3_extra_buffers.errors import PluginError
 from sb3_extra_buffers.frames.streams import Streams
 from sb3_extra_buffers.memory import Bytes, Indices
 from sb3_extra_buffers.registry import PluginKind, Registry, hookspec
+from sb3_extra_buffers.registry.homes import FRAME_KERNEL_HOMES
 
 logger = logging.getLogger("sb3_extra_buffers")
 
@@ -192,7 +193,8 @@ registry: Registry[KernelsPlugin] = Registry(
         hook="sb3_extra_buffers_frame_kernels",
         plugin_type=KernelsPlugin,
         protocol=KERNELS_PROTOCOL,
-        homes={"numba": "numba"},
+        homes=FRAME_KERNEL_HOMES,
+        distribution="sb3-extra-buffers-storage",
     )
 )
 
