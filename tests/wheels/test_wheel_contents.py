@@ -34,9 +34,10 @@ NEEDED = {
     },
 }
 #: What people type in brackets, since the first version that was published or since 1.0.
-EXTRAS = set(
-    "zstd lz4 isal numba mmap fast gpu nvcomp recording cli contrib extra atari vizdoom testing all sb3".split()
-)
+EXTRAS = {
+    *("zstd", "lz4", "isal", "numba", "fast", "mmap", "gpu", "nvcomp", "recording", "cli"),
+    *("contrib", "extra", "atari", "vizdoom", "testing", "all", "sb3"),
+}
 
 
 def metadata(wheel):
