@@ -20,7 +20,7 @@ from benchmarks.options import made_folder, positive
 from sb3_extra_buffers.heaps import create
 
 if TYPE_CHECKING:
-    from sb3_extra_buffers.heaps.mmap import MmapHeap
+    from sb3_extra_buffers_heap_mmap.mmap import MmapHeap
 
 PAYLOAD_NBYTES = 800
 _ROW = 1000

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from benchmarks.memory_limit import MemoryLimit, NotPermittedError, memory_limit
 
 if TYPE_CHECKING:
-    from sb3_extra_buffers.heaps.mmap import MmapHeap
+    from sb3_extra_buffers_heap_mmap.mmap import MmapHeap
 
 PAYLOAD_NBYTES, _ROW = 4096, 64
 _PATTERN = np.arange(PAYLOAD_NBYTES, dtype=np.uint32) * np.uint32(2_654_435_761)

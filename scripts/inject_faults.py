@@ -21,13 +21,11 @@ from pathlib import Path
 
 from scripts.faults.checkpoints import bad_disks, damages, first_kills, kills, readers, size_limits
 from scripts.faults.full_disks import full_disks
-from scripts.faults.heap_kills import heap_kills
 from scripts.faults.tally import NotPermittedError, Tally
 
 FAULTS: dict[str, Callable[[Path, int, random.Random], Tally]] = {
     "first": first_kills,
     "kill": kills,
-    "heap": heap_kills,
     "enospc": full_disks,
     "limit": size_limits,
     "eio": bad_disks,

@@ -8,10 +8,7 @@ import pytest
 from gymnasium import spaces
 
 from sb3_extra_buffers import checkpoints
-from sb3_extra_buffers.compressed import CompressedReplayBuffer, base
-from sb3_extra_buffers.errors import FileContentError, ParameterError
-from sb3_extra_buffers.heaps.durable import DurableHeap
-from sb3_extra_buffers.heaps.state import StateError
+from sb3_extra_buffers.compressed import CompressedReplayBuffer
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 ACTIONS, ROWS = spaces.Discrete(5), 30
@@ -84,45 +81,18 @@ def test_a_checkpoint_claims_no_more_disk_than_its_rows_can_need(saved, tmp_path
     assert same_content(named, buffer)
 
 
-def test_a_buffer_whose_heap_has_a_path_loads_into_a_temporary_file_or_another_path(saved, tmp_path):
-    path, buffer = saved(heap="mmap", heap_kwargs={"capacity": 20_000, "path": str(tmp_path / "heap")}, **CELLS)
-    before = (tmp_path / "heap").read_bytes()
-    loaded = CompressedReplayBuffer.load(path, "cpu", heap_kwargs={"folder": None})
-    assert type(heap_of(loaded)).__name__ == "MmapHeap"
-    named = CompressedReplayBuffer.load(path, "cpu", heap_kwargs={"path": str(tmp_path / "other")})
-    assert heap_of(named).path == tmp_path / "other"
-    assert same_content(loaded, buffer) == same_content(named, buffer)
-    assert (tmp_path / "heap").read_bytes() == before
-
-
-@pytest.mark.parametrize("name", ["folder", "path"])
-def test_a_place_that_was_saved_and_is_not_named_again_is_told_once(saved, tmp_path, name):
-    place = str(tmp_path / "heap") if name == "path" else str(tmp_path)
-    path, buffer = saved(heap="mmap", heap_kwargs={"capacity": 20_000, name: place}, **CELLS)
-    told = rf"{path}: the heap .* made with {{'{name}': '{place}'}}\. .* temporary one\. .*heap_kwargs={{'folder': "
+def test_a_place_that_was_saved_and_is_not_named_again_is_told_once(saved, tmp_path):
+    path, buffer = saved(heap="mmap", heap_kwargs={"capacity": 20_000, "folder": str(tmp_path)}, **CELLS)
+    told = rf"{path}: the heap .* made with {{'folder': '{tmp_path}'}}\. .* temporary one\. .*heap_kwargs={{'folder': "
     for named in ({}, {"heap_kwargs": {"capacity": 30_000}}):
         with pytest.warns(UserWarning, match=told) as caught:
             loaded = CompressedReplayBuffer.load(path, "cpu", **named)
         assert [warning.filename for warning in caught] == [__file__]
         assert same_content(loaded, buffer)
-    for named in ({"folder": str(tmp_path)}, {"folder": None}, {"path": str(tmp_path / "other")}):
+    for named in ({"folder": str(tmp_path)}, {"folder": None}):
         assert same_content(CompressedReplayBuffer.load(path, "cpu", heap_kwargs=named), buffer)
     loaded.save(path)  # without a place, which is nothing to tell of
     assert same_content(CompressedReplayBuffer.load(path, "cpu"), buffer)
-
-
-def test_a_heap_that_was_left_by_a_crash_is_refused_with_what_to_do(saved, tmp_path):
-    kept = {"path": str(tmp_path / "heap")}
-    path, buffer = saved(heap="mmap", heap_kwargs=kept, **CELLS)
-    heap_of(buffer).close()
-    told = (
-        r"found a file already\. Take another path, or remove it, .*a buffer is found again by loading its last check"
-    )
-    with pytest.raises(FileContentError, match=told):
-        CompressedReplayBuffer.load(path, "cpu", heap_kwargs=kept)
-    with pytest.raises(ParameterError, match=r"Load the last checkpoint .*without reopen and with another path"):
-        CompressedReplayBuffer.load(path, "cpu", heap_kwargs={**kept, "reopen": True})
-    assert CompressedReplayBuffer.load(path, "cpu", heap_kwargs={"path": str(tmp_path / "new")}).size() == ROWS
 
 
 @pytest.mark.parametrize("heap", ["ring", "mmap"])
@@ -142,38 +112,3 @@ def test_another_capacity_keeps_what_fits(saved, screen, walk, feed, tmp_path, h
         kept = same_content(buffer, loaded) if room > 1 else same_content(loaded, twin)
         assert kept == same_content(loaded, twin)
         twin.sample(5)
-
-
-@pytest.mark.parametrize("room", [0.9, 0.5, 0.001], ids=["most", "half", "less than a row"])
-def test_with_a_path_all_that_was_saved_must_fit(saved, tmp_path, room):
-    path, buffer = saved(heap="mmap", heap_kwargs={"capacity": 12_000}, **CELLS)
-    live, kept = heap_of(buffer).live, {"path": str(tmp_path / "heap")}
-    with pytest.raises(ParameterError, match=f"{live} bytes of payloads were saved.*Name more, or leave out the path"):
-        CompressedReplayBuffer.load(path, "cpu", heap_kwargs={**kept, "capacity": int(live * room)})
-    assert [file.name for file in tmp_path.iterdir()] == ["checkpoint"]
-    loaded = CompressedReplayBuffer.load(path, "cpu", heap_kwargs={**kept, "capacity": live + 1000})
-    assert same_content(loaded, buffer)
-    heap, cells = heap_of(loaded), heap_of(loaded).cells
-    heap.close()
-    again = type(heap)(cells, live + 1000, kept["path"], 0, reopen=True)
-    assert again.recovery.is_whole
-    assert again.live == live
-
-
-def test_a_load_that_fails_leaves_no_file_at_its_path(saved, tmp_path, monkeypatch):
-    path, buffer = saved(heap="mmap", heap_kwargs={"capacity": 12_000}, **CELLS)
-    kept = {"path": str(tmp_path / "heap")}
-
-    def failing(*_):
-        raise StateError("the rest is missing")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(base, "restore_own", failing)  # when the heap has been restored
-        with pytest.raises(FileContentError, match="the rest is missing"):
-            CompressedReplayBuffer.load(path, "cpu", heap_kwargs=kept)
-    with monkeypatch.context() as patch:
-        patch.setattr(DurableHeap, "_rewrite_journal", failing)  # when payloads have been written
-        with pytest.raises(FileContentError, match="the rest is missing"):
-            CompressedReplayBuffer.load(path, "cpu", heap_kwargs=kept)
-    assert [file.name for file in tmp_path.iterdir()] == ["checkpoint"]
-    assert same_content(CompressedReplayBuffer.load(path, "cpu", heap_kwargs=kept), buffer)

@@ -10,8 +10,3 @@ class TestMemory(HeapConformance):
 class TestRing(HeapConformance):
     heap = "ring"
     parameters = {"capacity": 1 << 22}
-
-
-class TestMmap(HeapConformance):
-    heap = "mmap"
-    parameters = {"capacity": 1 << 22}

@@ -7,8 +7,8 @@ from sb3_extra_buffers.heaps import Heap, create, names
 
 
 def test_the_built_in_heaps_are_listed_and_made():
-    assert {"memory", "mmap", "ring"} <= set(names())
-    for name, parameters in (("memory", {}), ("ring", {"capacity": 100}), ("mmap", {"capacity": 100})):
+    assert {"memory", "ring"} <= set(names())
+    for name, parameters in (("memory", {}), ("ring", {"capacity": 100})):
         assert isinstance(create(name, 5, **parameters), Heap)
 
 
@@ -19,8 +19,7 @@ def test_the_built_in_heaps_are_listed_and_made():
         ("memory", {"capacity": 5}, "heap 'memory': capacity=5 is not allowed; it takes no parameters"),
         ("ring", {"capacity": 5, "folder": "x"}, "folder='x' is not allowed; known parameters: capacity"),
         ("ring", {"capacity": 0}, "capacity=0"),
-        ("mmap", {"capacity": -5}, "capacity=-5"),
-        ("mmap", {"capacity": 5, "folder": 5}, "folder=5 is not allowed; it must be a folder that exists"),
+        ("ring", {"capacity": -5}, "capacity=-5"),
     ],
 )
 def test_parameters_that_are_missing_unknown_or_out_of_range_are_refused(name, parameters, message):

@@ -2,48 +2,17 @@
 
 import numpy as np
 import pytest
+from heap_models import CELLS, content, fill, moved
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sb3_extra_buffers import heaps
-from sb3_extra_buffers.checkpoints import Piece, State, StateError
+from sb3_extra_buffers.heaps import Piece, State, StateError
 
-CELLS = 12
-KINDS = {"memory": {}, "ring": {"capacity": 4000}, "mmap": {"capacity": 4000}}
+KINDS = {"memory": {}, "ring": {"capacity": 4000}}
 ROWS = st.lists(
     st.tuples(st.lists(st.integers(0, CELLS - 1), min_size=1, max_size=4, unique=True), st.integers(1, 900)), max_size=9
 )
-
-
-def put(heap, cells, nbytes, seed):
-    sizes = np.maximum(1, np.arange(len(cells)) * 7 + nbytes - 3 * len(cells))
-    room = heap.reserve(np.array(cells), int(sizes.sum()))
-    room[:] = np.random.default_rng(seed).integers(0, 256, len(room), np.uint8)
-    heap.commit(sizes)
-
-
-def content(heap):
-    starts, lengths = heap.locate(np.arange(heap.cells))
-    held = starts >= 0
-    addresses = heap.addresses(starts[held], lengths[held])
-    assert len(addresses) == held.sum()
-    return [bytes(heap.view(*place)) if place[0] >= 0 else None for place in zip(starts.tolist(), lengths.tolist())]
-
-
-def moved(heap, name, known):
-    """A restored twin. What was known of its logs stays in the pieces it was saved in, as in a checkpoint."""
-    state = heap.state()
-    pieces = {}
-    for log in state.logs:
-        parts = [part for part in known.get(log.key, []) if part.begin + len(part.content) > log.begin]
-        end = parts[-1].begin + len(parts[-1].content) if parts else log.begin
-        if end < log.end:
-            parts.append(Piece(end, np.concatenate(log.read(end, log.end))))
-        pieces.setdefault(log.key, [])
-        pieces[log.key] += [part for part in parts if all(part is not other for other in pieces[log.key])]
-    twin = heaps.create(name, CELLS, **KINDS[name])
-    twin.restore(State(state.facts, {key: array.copy() for key, array in state.arrays.items()}, [], pieces))
-    return twin, pieces
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -56,8 +25,8 @@ def test_restored_heaps_hold_the_same_and_go_on_the_same(name, laps):
         for cells, nbytes in rows:
             seed += 1
             for each in (heap, twin):
-                put(each, cells, nbytes, seed)
-        twin, known = moved(twin, name, known)
+                fill(each, cells, nbytes, seed)
+        twin, known = moved(twin, heaps.create(name, CELLS, **KINDS[name]), known)
         assert content(twin) == content(heap)
         assert (twin.live, twin.evicted) == (heap.live, heap.evicted)
 
@@ -66,8 +35,8 @@ def test_a_piece_that_holds_nothing_any_more_is_left_out():
     heap = heaps.create("memory", CELLS)
     known = {}
     for seed, cells in enumerate(([0], [1], [2], [1], [3])):
-        put(heap, cells, 100, seed)
-        twin, known = moved(heap, "memory", known)
+        fill(heap, cells, 100, seed)
+        twin, known = moved(heap, heaps.create("memory", CELLS), known)
         assert content(twin) == content(heap)
 
 
@@ -75,15 +44,15 @@ def test_a_piece_that_holds_nothing_any_more_is_left_out():
 def test_what_was_loaded_is_never_written_to(name):
     heap = heaps.create(name, CELLS, **KINDS[name])
     for seed in range(30):
-        put(heap, [seed % CELLS], 200, seed)
-    twin, pieces = moved(heap, name, {})
+        fill(heap, [seed % CELLS], 200, seed)
+    twin, pieces = moved(heap, heaps.create(name, CELLS, **KINDS[name]), {})
     before = {key: [part.content.copy() for part in parts] for key, parts in pieces.items()}
     for parts in pieces.values():
         for part in parts:
             part.content.flags.writeable = False
     twin.clear()
     for seed in range(40):
-        put(twin, [seed % CELLS], 300, seed)
+        fill(twin, [seed % CELLS], 300, seed)
     assert all((part.content == old).all() for key, parts in pieces.items() for part, old in zip(parts, before[key]))
 
 
@@ -91,7 +60,7 @@ def test_what_was_loaded_is_never_written_to(name):
 @pytest.mark.parametrize("what", ["starts", "lengths"])
 def test_payloads_outside_of_what_was_saved_are_refused(name, what):
     heap = heaps.create(name, CELLS, **KINDS[name])
-    put(heap, [1, 2], 100, 0)
+    fill(heap, [1, 2], 100, 0)
     state = heap.state()
     pieces = {log.key: [Piece(log.begin, np.concatenate(log.read(log.begin, log.end)))] for log in state.logs}
     for wrong in (-5, 150, 1 << 30, 1 << 40):

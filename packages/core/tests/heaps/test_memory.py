@@ -8,7 +8,7 @@ import pytest
 
 from sb3_extra_buffers.errors import HeapFullError, HeapStateError, ParameterError
 from sb3_extra_buffers.heaps import create
-from sb3_extra_buffers.heaps.anonymous import allocate
+from sb3_extra_buffers.heaps.block import allocate
 from sb3_extra_buffers.testing.heap_subject import held, payload, put
 from sb3_extra_buffers.testing.processes import in_forked_child, run_python
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sb3_extra_buffers.heaps.queue import WriteQueue
+from sb3_extra_buffers.heaps.ring import WriteQueue
 
 
 def test_rows_stay_apart_when_their_first_entry_dies():

@@ -57,7 +57,7 @@ def test_listing_in_a_fresh_process_imports_no_plugin_and_nothing_heavy():
 import sys
 from sb3_extra_buffers import codecs, heaps
 names = codecs.names() + heaps.names()
-assert {"none", "rle", "gzip", "memory", "ring", "mmap"} <= set(names), names
+assert {"none", "rle", "gzip", "memory", "ring"} <= set(names), names
 plugins = [offer.entry_point.module for registry in (codecs.registry, heaps.registry)
            for offers in registry.offers().values() for offer in offers]
 heavy = ["torch", "numba", "stable_baselines3", "zstandard", "lz4", "isal"]

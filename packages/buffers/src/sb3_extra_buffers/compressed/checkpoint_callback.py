@@ -9,9 +9,9 @@ from pathlib import Path
 from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_extra_buffers.checkpoints import replacing
-from sb3_extra_buffers.checkpoints.replacing import write_all
 from sb3_extra_buffers.compressed.base import BaseCompressedBuffer
 from sb3_extra_buffers.errors import BufferStateError, ParameterError
+from sb3_extra_buffers.memory import write_all
 
 MODEL, BUFFER = "model.zip", "buffer"
 

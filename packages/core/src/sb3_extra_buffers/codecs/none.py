@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from sb3_extra_buffers.codecs.byte_codec import ByteCodec
+from sb3_extra_buffers.codecs.cell import CellSpec
 from sb3_extra_buffers.codecs.plugin import CodecPlugin
+from sb3_extra_buffers.codecs.spec import CodecSpec
 from sb3_extra_buffers.registry import hookimpl
 
 
@@ -17,6 +19,13 @@ class NoneCodec(ByteCodec):
         self.fill(out, payload, payload)
 
 
+def uncompressed(cell: CellSpec) -> NoneCodec:
+    """The codec for cells that a heap stores as they are."""
+    return NoneCodec(CodecSpec("none"), cell)
+
+
 @hookimpl
 def sb3_extra_buffers_codec() -> CodecPlugin:
-    return CodecPlugin(protocol=1, factory=NoneCodec, summary="No compression: the raw bytes of each cell")
+    return CodecPlugin(
+        protocol=1, factory=NoneCodec, summary="No compression: the raw bytes of each cell", identity=True
+    )

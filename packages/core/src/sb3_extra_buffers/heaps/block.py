@@ -2,46 +2,61 @@
 
 from __future__ import annotations
 
-from sb3_extra_buffers.heaps.anonymous import allocate
-from sb3_extra_buffers.memory import Bytes
+import numpy as np
+
+from sb3_extra_buffers.errors import HeapFullError
+from sb3_extra_buffers.memory import Bytes, pages
+
+
+def allocate(label: str, nbytes: int) -> Bytes:
+    """Allocate zeroed memory from the operating system, which gets it back as soon as the array is dropped.
+
+    :param label: the heap's name, for the error
+    :param nbytes: the size
+    """
+    try:
+        return np.frombuffer(pages(nbytes), np.uint8)
+    except MemoryError as error:
+        hint = "The operating system refused the memory; use a smaller buffer, another codec, or a heap in a file."
+        raise HeapFullError(label, nbytes, 0, hint) from error
 
 
 class Block:
-    """Memory of this process. A heap whose payloads live elsewhere brings blocks of its own.
+    """Memory of this process. A heap whose payloads are elsewhere has blocks of another kind.
 
     :param data: the memory
     """
 
-    #: Whether it can be written to again when what is in it is not needed any more.
+    #: Whether it may be written again when its content is no longer needed.
     reusable = True
 
     def __init__(self, data: Bytes) -> None:
         self.data = data
         self.nbytes = len(data)
-        #: Where it begins.
+        #: The address of the first byte.
         self.address = int(data.ctypes.data)
         self._view = memoryview(data)
 
     @classmethod
     def anonymous(cls, label: str, nbytes: int) -> Block:
-        """A block straight from the operating system.
+        """A block of new memory from the operating system.
 
         :param label: the heap's name, for the error
-        :param nbytes: how much
+        :param nbytes: the size
         """
         return cls(allocate(label, nbytes))
 
     def view(self, place: int, length: int) -> memoryview:
-        """Bytes as they are now."""
+        """A view of some bytes."""
         return self._view[place : place + length]
 
     def write(self, place: int, payloads: memoryview) -> None:
-        """Copy bytes to a place where there is room for them."""
+        """Copy bytes into the block, where there is room for them."""
         self._view[place : place + len(payloads)] = payloads
 
 
 class SavedBlock(Block):
-    """Bytes of a file that was mapped: read where they are, and never written to.
+    """A part of a mapped checkpoint file: read in place, never written.
 
     :param data: the bytes
     """

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import HeapFullError
-from sb3_extra_buffers.heaps.adopting import LogPart, adopt, log_parts
 from sb3_extra_buffers.heaps.block import Block, SavedBlock
 from sb3_extra_buffers.heaps.plugin import HeapPlugin
+from sb3_extra_buffers.heaps.restore import LogPart, adopt, log_parts
 from sb3_extra_buffers.heaps.state import Log, State
 from sb3_extra_buffers.heaps.table import TableHeap
 from sb3_extra_buffers.memory import Bytes, Indices
@@ -265,7 +266,13 @@ class MemoryHeap(TableHeap):
         found.logs += [_log_of(segment) for _, segment in kept]
         return found
 
-    def _adopt(self, state: State, starts: Indices, lengths: Indices) -> None:
+    def _resume(self, snapshot: dict[str, Any]) -> None:
+        if len(snapshot["order"]):
+            payloads = memoryview(snapshot["payloads"])
+            self._store(snapshot["order"].tolist(), payloads, snapshot["lengths"].tolist())
+
+    def restore(self, state: State, /) -> None:
+        starts, lengths = self._restore_table(state)
         adopted = adopt(log_parts(state), starts, lengths)
         count = max((number for number, _, _ in adopted), default=-1) + 1
         self._segments = [_GONE] * count
@@ -293,4 +300,10 @@ def _log_of(segment: _Segment) -> Log:
 
 @hookimpl
 def sb3_extra_buffers_heap() -> HeapPlugin:
-    return HeapPlugin(protocol=1, factory=MemoryHeap, summary="Memory that grows in segments with what is stored")
+    return HeapPlugin(
+        protocol=1,
+        factory=MemoryHeap,
+        summary="Memory that grows in segments with what is stored",
+        grows=True,
+        in_memory=True,
+    )

@@ -1,8 +1,10 @@
-"""What all heaps here share: the table of cells, the staging area, the checks and the pickled form."""
+"""``TableHeap``: a base for heaps, with the table of cells, the staging area, the checks, pickling and saving."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import astuple
+from itertools import accumulate
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,24 +24,29 @@ _MAX_STAGING = 1 << 22
 class TableHeap(ABC):
     """A heap with its index in two flat arrays; subclasses decide where the bytes go.
 
-    Payloads are encoded into a staging area and copied from there. The copy is of compressed bytes and disappears
-    beside the encoding; in exchange no heap has to set aside a worst case that hardly ever happens.
+    Payloads are encoded into a staging area and copied from there. Copying compressed bytes costs little compared to
+    encoding them, and no heap has to set aside memory for the worst case.
 
-    :param cells: how many cells there are
+    Subclasses implement :attr:`capacity`, :meth:`view`, :meth:`addresses`, :meth:`_store` and :meth:`_parameters`.
+    The index is ``_starts`` and ``_lengths``: a cell has a payload if its length is not 0, and only then does its
+    position mean anything.
+
+    :param cells: number of cells
     """
 
+    #: The name under which the heap is registered, for errors.
     label: ClassVar[str]
 
     def __init__(self, cells: int) -> None:
         if isinstance(cells, bool) or not isinstance(cells, (int, np.integer)) or cells < 1:
             raise ParameterError(f"heap {self.label!r}", "cells", cells, "it must be an integer of at least 1")
         try:
-            # Cells that are never used take no memory: a length of 0 says that there is no payload.
+            # Cells that are never used take no memory. A length of 0 means that there is no payload.
             self._starts = untouched(int(cells), np.int64)
             self._lengths = untouched(int(cells), np.int32)
         except (MemoryError, ValueError) as error:
             raise HeapFullError(self.label, 12 * int(cells), 0, "The index takes 12 bytes for each cell.") from error
-        # The same memory, for one cell at a time: an item of a memoryview is had in half the time.
+        # The same memory, for one cell at a time: reading an item of a memoryview takes half the time.
         self._start_of, self._length_of = memoryview(self._starts), memoryview(self._lengths)
         self._live = 0
         self._evicted = Evictions()
@@ -60,10 +67,7 @@ class TableHeap(ABC):
 
     @property
     def moves(self) -> int | None:
-        """How often payloads of cells that were not written have moved. Whoever remembers addresses looks here.
-
-        Of a heap that does not count, nobody remembers any.
-        """
+        """How often payloads of cells that were not written have moved; ``None`` if the heap does not count."""
         return None
 
     @property
@@ -75,13 +79,13 @@ class TableHeap(ABC):
         return self.capacity + self._index_nbytes()
 
     def _index_nbytes(self) -> int:
-        used = np.flatnonzero(self._lengths)  # behind the last of them, no memory was ever touched
+        used = np.flatnonzero(self._lengths)  # after the last of them, no memory was ever touched
         count = int(used[-1]) + 1 if len(used) else 0
         return count * (self._starts.itemsize + self._lengths.itemsize) + self._staging.nbytes
 
     # A row is short (one cell per environment) and written at every step. So it is written as lists of plain integers,
-    # cell by cell: a cell costs about as much as one call of numpy, and arrays would need twenty of these. They would
-    # win from some 30 cells on, where both disappear beside the encoding.
+    # cell by cell: a cell costs about as much as one call of numpy, and arrays would need twenty such calls. Arrays are
+    # faster from about 30 cells on, where both are negligible compared to encoding.
 
     def reserve(self, cells: Indices, worst_case_bytes: int, /) -> Bytes:
         cells = self._as_cells(cells)
@@ -120,13 +124,13 @@ class TableHeap(ABC):
         self._reserved = None
         staging = self._staging
         if len(staging) > _MAX_STAGING:
-            self._staging = np.empty(0, np.uint8)  # a bulk load must not hold its worst case for ever
+            self._staging = np.empty(0, np.uint8)  # a bulk load must not keep its worst case
         if sizes:
             self._store(cells, memoryview(staging)[: sum(sizes)], sizes)
 
     def locate(self, cells: Indices, /) -> tuple[Indices, Indices]:
         cells = self._as_cells(cells)
-        # Seen as unsigned, a negative number is a huge one: one comparison finds both.
+        # As unsigned numbers, negative ones are huge: one comparison finds both.
         if cells.size and int(cells.view(np.uint64).max()) >= len(self._starts):
             raise self._no_such_cells(cells)
         lengths = self._lengths[cells].astype(np.int64)
@@ -146,13 +150,21 @@ class TableHeap(ABC):
 
     @abstractmethod
     def _store(self, cells: list[int], payloads: memoryview, lengths: list[int]) -> None:
-        """Copy the payloads to where they will live and record them; on failure leave the table as it was."""
+        """Store the payloads of one row: copy them, :meth:`_forget` the old ones, :meth:`_record` the new ones.
+
+        On failure, raise ``HeapFullError`` and leave the table as it was.
+
+        :param cells: the cells of the row, each once
+        :param payloads: their payloads, contiguous
+        :param lengths: the sizes of the payloads, at least 1
+        """
 
     @abstractmethod
     def _parameters(self) -> dict[str, Scalar]:
-        """What the constructor needs besides the number of cells."""
+        """The arguments of the constructor besides ``cells``, so that a pickled heap can be created again."""
 
     def _record(self, cells: list[int], starts: list[int], lengths: list[int]) -> None:
+        """Give cells without a payload the positions and sizes of new ones."""
         start_of, length_of, live = self._start_of, self._length_of, self._live
         for cell, start, length in zip(cells, starts, lengths):
             start_of[cell] = start
@@ -161,16 +173,28 @@ class TableHeap(ABC):
         self._live = live
 
     def _forget(self, cells: list[int]) -> list[int]:
-        """Empty these cells and return where their payloads were; -1 for those that had none."""
+        """Empty these cells and return the positions of their payloads; -1 for those that had none."""
         start_of, length_of, live = self._start_of, self._length_of, self._live
         starts = []
         for cell in cells:
             length = length_of[cell]
             starts.append(start_of[cell] if length else -1)
             live -= length
-            start_of[cell] = -1  # of no payload that a ring still has in its queue
+            start_of[cell] = -1  # matches no entry in the queue of a ring
             length_of[cell] = 0
         self._live = live
+        return starts
+
+    def _evict(self, cells: list[int], rows: int) -> list[int]:
+        """Empty these cells in order to make room, and count them as evicted. Returns what :meth:`_forget` returns.
+
+        :param cells: all of them have a payload
+        :param rows: the number of rows that they belong to
+        """
+        before, evicted = self._live, self._evicted
+        starts = self._forget(cells)
+        nbytes = evicted.nbytes + before - self._live
+        self._evicted = Evictions(evicted.rows + rows, evicted.cells + len(cells), nbytes)
         return starts
 
     def _as_cells(self, cells: Indices) -> Indices:
@@ -194,17 +218,75 @@ class TableHeap(ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.cells} cells: {self.live} bytes live, capacity {self.capacity}>"
 
-    # What is saved holds all payloads where they are, so that another heap goes on exactly like this one.
+    # The saved and the pickled form hold the live payloads, packed, in the order in which they were written.
+
+    def _written(self) -> tuple[Indices, NDArray[np.bool_]]:
+        """All cells with a payload in the order of writing, and for each whether it begins a row.
+
+        A heap that evicts must evict the same rows after it was pickled or restored. This one sorts by position and
+        reports each cell as a row of its own: right only for heaps that never evict.
+        """
+        cells = np.flatnonzero(self._lengths)
+        return cells[np.argsort(self._starts[cells], kind="stable")], np.ones(len(cells), np.bool_)
+
+    def _snapshot(self) -> dict[str, Any]:
+        cells, begins = self._written()
+        starts, lengths = self.locate(cells)
+        payloads = self._join(starts, lengths)
+        return {"order": cells, "lengths": lengths, "payloads": payloads, "rows": begins, "evicted": self._evicted}
+
+    def _join(self, starts: Indices, lengths: Indices) -> bytes:
+        """The payloads, contiguous."""
+        return b"".join(self.view(*place) for place in zip(starts.tolist(), lengths.tolist()))
+
+    def _resume(self, snapshot: dict[str, Any]) -> None:
+        """Store the payloads of a snapshot, row by row. This heap must be new."""
+        cells, lengths, payloads = snapshot["order"].tolist(), snapshot["lengths"].tolist(), snapshot["payloads"]
+        first = np.flatnonzero(snapshot["rows"]).tolist()
+        offsets = [0, *accumulate(lengths)]
+        for low, high in zip(first, [*first[1:], len(cells)]):
+            self._store(cells[low:high], memoryview(payloads)[offsets[low] : offsets[high]], lengths[low:high])
+        self._evicted = snapshot["evicted"]
 
     def state(self) -> State:
-        """What another heap of as many cells needs in order to become this one."""
-        raise HeapStateError(self.label, "save", f"{type(self).__name__} has no state()", "Use another heap.")
+        """Everything that another heap with the same parameters needs in order to become this one."""
+        snapshot = self._snapshot()
+        arrays = {name: snapshot[name] for name in ("order", "lengths", "rows")}
+        arrays["payloads"] = np.array(bytearray(snapshot["payloads"]), np.uint8)
+        return State({"cells": self.cells, "evicted": list(astuple(self._evicted))}, arrays)
 
-    def restore(self, state: State) -> None:
+    def restore(self, state: State, /) -> None:
         """Become what another heap was; this one must be new.
 
         :param state: of a heap of the same kind, with the same parameters
         """
+        state.same(cells=self.cells)
+        evicted = Evictions(*state.numbers("evicted", 3))
+        order = state.array("order", np.int64, None)
+        lengths = state.array("lengths", np.int64, len(order))
+        rows = state.array("rows", np.bool_, len(order))
+        payloads = state.array("payloads", np.uint8, None)
+        within("order", order, 0, self.cells - 1)
+        within("lengths", lengths, 1, _MAX_PAYLOAD)
+        if len(np.unique(order)) != len(order) or int(lengths.sum()) != len(payloads) or not rows[:1].all():
+            raise StateError("cells, lengths and payloads do not fit together")
+        self._resume({"order": order, "lengths": lengths, "payloads": payloads, "rows": rows, "evicted": evicted})
+        if len(order) != np.count_nonzero(self._lengths):
+            raise StateError(f"{len(payloads)} bytes of payloads were saved, the capacity is {self.capacity} bytes")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.cells, self._parameters(), self._snapshot())
+
+    # Heaps that save payloads with their positions, so that saving again writes only what is new, use these instead.
+
+    def _table_state(self) -> State:
+        """The table of cells, without payloads."""
+        lengths = used(self._lengths)
+        arrays = {"starts": self._starts[: len(lengths)], "lengths": lengths}
+        return State({"cells": self.cells, "evicted": list(astuple(self._evicted))}, arrays)
+
+    def _restore_table(self, state: State) -> tuple[Indices, Indices]:
+        """Fill the table of cells, and return the part of it that was saved: positions and lengths."""
         state.same(cells=self.cells)
         state.begin_of(starts=self._starts, lengths=self._lengths)
         count = max(len(state.arrays["starts"]), len(state.arrays["lengths"]))
@@ -212,42 +294,7 @@ class TableHeap(ABC):
         within("lengths", lengths, 0, _MAX_PAYLOAD)
         self._evicted = Evictions(*state.numbers("evicted", 3))
         self._live = int(lengths.sum(dtype=np.int64))
-        self._adopt(state, starts, lengths)
-
-    def _table_state(self) -> State:
-        lengths = used(self._lengths)
-        evicted = [self._evicted.rows, self._evicted.cells, self._evicted.nbytes]
-        arrays = {"starts": self._starts[: len(lengths)], "lengths": lengths}
-        return State({"cells": self.cells, "evicted": evicted}, arrays)
-
-    def _adopt(self, state: State, starts: Indices, lengths: Indices) -> None:
-        """Take over payloads, or refuse what does not fit. Where one gets another position, it is written there.
-
-        :param state: what was saved
-        :param starts: the beginning of the table: where payloads are
-        :param lengths: their sizes; 0 where there is none
-        """
-        raise StateError(f"{type(self).__name__} cannot take over {len(starts)} payloads ({state}, {lengths})")
-
-    # The pickled form holds the live payloads, packed, and nothing of the memory around them.
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self), self.cells, self._parameters(), self._snapshot())
-
-    def _snapshot(self) -> dict[str, Any]:
-        cells = np.flatnonzero(self._lengths)
-        cells = cells[np.argsort(self._starts[cells], kind="stable")]  # in a ring, positions tell the age
-        starts, lengths = self.locate(cells)
-        return {"order": cells, "lengths": lengths, "payloads": self._join(starts, lengths), "evicted": self._evicted}
-
-    def _join(self, starts: Indices, lengths: Indices) -> bytes:
-        """Payloads, one behind the other."""
-        return b"".join(self.view(*place) for place in zip(starts.tolist(), lengths.tolist()))
-
-    def _resume(self, snapshot: dict[str, Any]) -> None:
-        if len(snapshot["order"]):
-            self._store(snapshot["order"].tolist(), memoryview(snapshot["payloads"]), snapshot["lengths"].tolist())
-        self._evicted = snapshot["evicted"]
+        return starts, lengths
 
 
 def _plausible(sizes: list[int], room: int) -> bool:
@@ -259,7 +306,7 @@ def _plausible(sizes: list[int], room: int) -> bool:
     return total <= room
 
 
-def _restore(kind: type[TableHeap], cells: int, parameters: dict[str, Any], snapshot: dict[str, Any]) -> TableHeap:
+def _restored(kind: type[TableHeap], cells: int, parameters: dict[str, Any], snapshot: dict[str, Any]) -> TableHeap:
     heap = kind(cells, **parameters)
     heap._resume(snapshot)
     return heap

@@ -1,10 +1,17 @@
-"""Bytes in memory, seen without copies. Codecs and heaps both build on it and need not know each other."""
+"""Bytes in memory: views without copies, allocation, mapped files. Codecs and heaps both build on it."""
 
-from sb3_extra_buffers.memory.checks import check_room, check_rows, view_bytes
-from sb3_extra_buffers.memory.flat import FlatBytes
-from sb3_extra_buffers.memory.recycling import BLOCKS, BatchMemory
-from sb3_extra_buffers.memory.types import Buffer, Bytes, ByteSource, Indices
-from sb3_extra_buffers.memory.untouched import extended, pages, untouched, used_part
+from sb3_extra_buffers.memory.allocation import BLOCKS, BatchMemory, extended, pages, untouched, used_part
+from sb3_extra_buffers.memory.files import address_of, mapping_of, write_all
+from sb3_extra_buffers.memory.views import (
+    Buffer,
+    Bytes,
+    ByteSource,
+    FlatBytes,
+    Indices,
+    check_room,
+    check_rows,
+    view_bytes,
+)
 
 __all__ = [
     "BLOCKS",
@@ -14,11 +21,14 @@ __all__ = [
     "Bytes",
     "FlatBytes",
     "Indices",
+    "address_of",
     "check_room",
     "check_rows",
     "extended",
+    "mapping_of",
     "pages",
     "untouched",
     "used_part",
     "view_bytes",
+    "write_all",
 ]

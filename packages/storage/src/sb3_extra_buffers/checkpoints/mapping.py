@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.memory import mapping_of
+
 #: Of Linux, on every processor.
 _MAP_FIXED = 0x10
 
@@ -35,20 +37,6 @@ def is_mappable(array: NDArray[Any]) -> bool:
     """Whether parts of files can take the place of an array: it begins a page of a mapping that it keeps alive."""
     pages = mapping_of(array)
     return can_map() and pages is not None and is_page(array.ctypes.data) and array.flags.c_contiguous
-
-
-def mapping_of(content: NDArray[Any] | memoryview) -> mmap.mmap | None:
-    """The mapping that something lies in; ``None`` if it lies in other memory."""
-    owner: Any = content
-    while owner is not None and not isinstance(owner, mmap.mmap):
-        # numpy keeps a view of what it was made from, and a view knows what it is of.
-        owner = owner.obj if isinstance(owner, memoryview) else getattr(owner, "base", None)
-    return owner
-
-
-def address_of(mapping: mmap.mmap) -> int:
-    """Where a mapping is in memory."""
-    return np.frombuffer(mapping, np.uint8).ctypes.data
 
 
 def is_page(number: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.checkpoints.mapping import address_of, mapping_of
+from sb3_extra_buffers.memory import address_of, mapping_of
 
 #: A fault maps the pages around it that are in memory anyway: up to this much, on Linux. So some of those behind the
 #: place that is read are mapped again.

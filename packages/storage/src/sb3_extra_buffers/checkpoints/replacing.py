@@ -49,10 +49,3 @@ def sync_folder(folder: Path) -> None:
         os.fsync(number)
     finally:
         os.close(number)
-
-
-def write_all(file: BinaryIO, content: bytes | memoryview) -> None:
-    """Write bytes, all of them: the system may take fewer at a time."""
-    rest = memoryview(content)
-    while rest:
-        rest = rest[file.write(rest) :]

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers.checkpoints.checksums import BLOCK_NBYTES, block_count
 from sb3_extra_buffers.checkpoints.layout import OF_BLOCKS, Layout
-from sb3_extra_buffers.checkpoints.mapping import address_of, mapping_of
 from sb3_extra_buffers.checkpoints.passing import Passage
 from sb3_extra_buffers.errors import FileDamagedError
+from sb3_extra_buffers.memory import address_of, mapping_of
 
 _HINT = "Nothing of it is saved again: that would give it a checksum that fits. Use another copy of it."
 

@@ -23,8 +23,9 @@ from sb3_extra_buffers.checkpoints.layout import (
     compose,
 )
 from sb3_extra_buffers.checkpoints.passing import Passage
-from sb3_extra_buffers.checkpoints.replacing import replacing, write_all
+from sb3_extra_buffers.checkpoints.replacing import replacing
 from sb3_extra_buffers.errors import ParameterError
+from sb3_extra_buffers.memory import write_all
 
 _OWNER = "files.write"
 

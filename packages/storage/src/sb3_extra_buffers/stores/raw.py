@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.heaps.anonymous import allocate
+from sb3_extra_buffers.heaps.block import allocate
 from sb3_extra_buffers.heaps.state import State, StateError
 from sb3_extra_buffers.memory import Bytes, Indices
 

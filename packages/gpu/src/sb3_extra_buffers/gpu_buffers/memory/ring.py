@@ -15,8 +15,8 @@ from sb3_extra_buffers.gpu_buffers.memory.blocks import TensorBlock
 from sb3_extra_buffers.gpu_buffers.memory.payloads import DevicePayloads
 from sb3_extra_buffers.gpu_buffers.raw_buffer import RawBuffer
 from sb3_extra_buffers.heaps import HeapPlugin, hookimpl
+from sb3_extra_buffers.heaps.restore import SavedBytes
 from sb3_extra_buffers.heaps.ring import RingHeap
-from sb3_extra_buffers.heaps.saved_bytes import SavedBytes
 from sb3_extra_buffers.memory import Indices
 from sb3_extra_buffers.registry import Scalar
 

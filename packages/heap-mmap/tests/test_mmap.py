@@ -29,6 +29,19 @@ def test_payloads_are_not_counted_as_memory():
     assert heap.nbytes < 1 << 16
 
 
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"capacity": -5}, "capacity=-5"),
+        ({"capacity": 5, "folder": 5}, "folder=5 is not allowed; it must be a folder that exists"),
+        ({"capacity": 5, "path": "x"}, "path='x' is not allowed; known parameters: capacity, folder, resident"),
+    ],
+)
+def test_parameters_that_are_unknown_or_out_of_range_are_refused(parameters, message):
+    with pytest.raises(ParameterError, match=message):
+        create("mmap", 5, **parameters)
+
+
 def test_a_folder_that_does_not_exist_is_refused(tmp_path):
     with pytest.raises(ParameterError, match="it must be a folder that exists"):
         create("mmap", 10, capacity=1 << 20, folder=str(tmp_path / "nowhere"))
@@ -112,5 +125,5 @@ def test_a_buffer_larger_than_the_budget_of_memory_reads_back():
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs a folder in which nobody can make a file")
 def test_a_folder_in_which_no_file_can_be_made_is_refused():
-    with pytest.raises(HeapStateError, match="mmap: cannot make a file in /proc"):
+    with pytest.raises(HeapStateError, match="mmap: cannot create a file in /proc"):
         create("mmap", 3, capacity=100, folder="/proc")

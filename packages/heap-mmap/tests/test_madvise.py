@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-from sb3_extra_buffers.heaps.page_ranges import merged
+from sb3_extra_buffers_heap_mmap.madvise import merged
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -1,4 +1,4 @@
-"""``Residence``: how much of a mapped file a process may hold in memory."""
+"""A limit on how much of a mapped file a process holds in memory."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Protocol
 import numpy as np
 
 from sb3_extra_buffers.errors import ParameterError
-from sb3_extra_buffers.heaps.advice import WINDOW_NBYTES
-from sb3_extra_buffers.heaps.page_ranges import merged
 from sb3_extra_buffers.memory import Indices, untouched
+from sb3_extra_buffers_heap_mmap.madvise import WINDOW_NBYTES, merged
 
 
 class Pages(Protocol):
@@ -17,41 +16,41 @@ class Pages(Protocol):
 
     @property
     def can_let_go(self) -> bool:
-        """Whether the system can be asked to let go of them."""
+        """Whether the system can be asked to drop them."""
 
     def let_go(self) -> None:
-        """None of them needs to stay in the memory of this process."""
+        """Drop them from the memory of this process."""
 
 
-class Residence:
-    """Counts which parts of the file were read, and lets go of all of them before they are more than allowed.
+class ResidentLimit:
+    """Counts which windows of the file were read, and drops all pages before they exceed the limit.
 
-    Whoever reads meanwhile reads the same bytes: a page that was let go is mapped again when it is touched.
+    A dropped page is mapped again when it is read, so concurrent readers are safe.
 
-    :param pages: of the file
+    :param pages: the pages of the file
     :param nbytes: its size
-    :param limit: how many bytes of it may be in the memory of this process; 0 leaves that to the system
+    :param limit: how many bytes of it may be in the memory of this process; 0: no limit
     """
 
     def __init__(self, pages: Pages, nbytes: int, limit: int) -> None:
         self._pages = pages
         windows = -(-nbytes // WINDOW_NBYTES)
         self._allowed = max(limit // WINDOW_NBYTES, 1) if limit else windows
-        #: Whether there is anything to count.
+        #: Whether the file is larger than the limit.
         self.is_bounded = windows > self._allowed and pages.can_let_go
         self._is_touched = untouched(windows if self.is_bounded else 0, np.bool_)
         self._count = 0
 
     @property
     def nbytes(self) -> int:
-        """Memory for counting."""
+        """Memory used for counting."""
         return self._is_touched.nbytes
 
     def touch(self, begins: Indices, ends: Indices) -> None:
-        """These bytes will be read.
+        """Note that these bytes will be read.
 
-        :param begins: where they begin in the file, in any order
-        :param ends: behind their last bytes
+        :param begins: first bytes in the file, in any order
+        :param ends: ends of the ranges, exclusive
         """
         if not self.is_bounded or not len(begins):
             return
@@ -64,10 +63,10 @@ class Residence:
             self._start_over(windows)
 
     def touch_one(self, begin: int, end: int) -> None:
-        """What :meth:`touch` does, for one payload.
+        """Note that one payload will be read.
 
-        :param begin: where it begins in the file
-        :param end: behind its last byte
+        :param begin: its first byte in the file
+        :param end: its end, exclusive
         """
         first, behind = begin // WINDOW_NBYTES, (end - 1) // WINDOW_NBYTES + 1
         if not self._is_touched[first:behind].all():
@@ -81,7 +80,7 @@ class Residence:
 
 
 def checked_limit(limit: object) -> int:
-    """A limit as it was asked for: a number of bytes, 0 for none."""
+    """A limit as the user gave it: a number of bytes, 0 for no limit."""
     if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 0:
         allowed = "it must be a number of bytes, or 0 for no limit"
         raise ParameterError("heap 'mmap'", "resident", limit, allowed)

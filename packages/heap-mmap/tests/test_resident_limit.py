@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sb3_extra_buffers_heap_mmap.madvise import WINDOW_NBYTES
+from sb3_extra_buffers_heap_mmap.resident_limit import ResidentLimit
 
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.heaps import create, within_reach
-from sb3_extra_buffers.heaps.advice import WINDOW_NBYTES
-from sb3_extra_buffers.heaps.residence import Residence
 from sb3_extra_buffers.testing.heap_subject import held, payload, put
 from sb3_extra_buffers.testing.processes import in_fresh_process
 
@@ -65,20 +65,20 @@ class _Counted:
 
 def test_what_is_read_again_and_again_is_counted_once():
     advice = _Counted()
-    residence = Residence(advice, 100 * WINDOW_NBYTES, 10 * WINDOW_NBYTES)
+    limit = ResidentLimit(advice, 100 * WINDOW_NBYTES, 10 * WINDOW_NBYTES)
     window = np.arange(10) * WINDOW_NBYTES
     for _ in range(50):
-        residence.touch(window, window + 100)
-        residence.touch_one(int(window[3]), int(window[3]) + 5)
+        limit.touch(window, window + 100)
+        limit.touch_one(int(window[3]), int(window[3]) + 5)
     assert advice.times == 0
-    residence.touch_one(10 * WINDOW_NBYTES - 1, 10 * WINDOW_NBYTES + 1)
+    limit.touch_one(10 * WINDOW_NBYTES - 1, 10 * WINDOW_NBYTES + 1)
     assert advice.times == 1
 
 
 def test_a_file_within_the_limit_is_never_let_go():
-    assert not create("mmap", 10, capacity=1000, resident=1 << 17)._residence.is_bounded
-    assert not create("mmap", 10, capacity=1 << 20, resident=0)._residence.is_bounded
-    assert create("mmap", 10, capacity=1 << 20, resident=1)._residence.is_bounded
+    assert not create("mmap", 10, capacity=1000, resident=1 << 17)._resident_limit.is_bounded
+    assert not create("mmap", 10, capacity=1 << 20, resident=0)._resident_limit.is_bounded
+    assert create("mmap", 10, capacity=1 << 20, resident=1)._resident_limit.is_bounded
 
 
 @pytest.mark.parametrize("resident", [-1, True, 1.5, "1GB", None])

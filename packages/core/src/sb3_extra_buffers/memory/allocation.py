@@ -1,0 +1,132 @@
+"""Memory for arrays: zeros straight from the operating system, and memory of batches that is used again."""
+
+from __future__ import annotations
+
+import math
+import mmap
+import sys
+from collections import deque
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from sb3_extra_buffers.memory.views import Bytes
+
+#: Smaller arrays are not worth pages of their own.
+_MIN_PAGES_NBYTES = 1 << 14
+#: Smaller batches come from a free list anyway; a larger one is a copy of a whole array rather than a batch.
+_MIN_BATCH_NBYTES, _MAX_BATCH_NBYTES = 1 << 16, 1 << 25
+#: While a batch is created, the previous one is usually still in use.
+BLOCKS = 2
+
+
+def untouched(shape: int | tuple[int, ...], dtype: DTypeLike = np.uint8) -> NDArray[Any]:
+    """An array of zeros whose memory is allocated page by page as it is written, and freed when the array is dropped.
+
+    The memory of ``numpy.zeros`` may come from malloc, which writes zeros to memory that it reuses and keeps memory
+    that was freed, or in pages so large that the first byte takes two megabytes.
+
+    :param shape: shape of the array
+    :param dtype: type of its elements
+    """
+    kind = np.dtype(dtype)
+    count = math.prod(shape) if isinstance(shape, tuple) else int(shape)
+    if count * kind.itemsize < _MIN_PAGES_NBYTES:
+        return np.zeros(shape, kind)
+    return np.frombuffer(pages(count * kind.itemsize), kind).reshape(shape)
+
+
+def used_part(array: NDArray[Any]) -> NDArray[Any]:
+    """A one-dimensional array without the zeros at its end, as pickles store it.
+
+    :param array: from :func:`untouched`
+    """
+    used = np.flatnonzero(array)
+    return array[: used[-1] + 1 if len(used) else 0].copy()
+
+
+def extended(part: NDArray[Any], length: int) -> NDArray[Any]:
+    """The array of which :func:`used_part` is the beginning.
+
+    :param part: from :func:`used_part`
+    :param length: length of the array
+    """
+    whole = untouched(length, part.dtype)
+    whole[: len(part)] = part
+    return whole
+
+
+def pages(nbytes: int) -> mmap.mmap:
+    """Anonymous memory from the operating system, freed when the object is dropped.
+
+    :param nbytes: the size, rounded up to whole pages
+    """
+    try:
+        if sys.platform == "win32":
+            return mmap.mmap(-1, nbytes)
+        # Private: mmap's default is shared, and a forked child would then write into its parent's buffer.
+        return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except (OSError, OverflowError, ValueError) as error:
+        raise MemoryError(f"The operating system refused {nbytes:,} bytes.") from error
+
+
+def _pop(blocks: deque[Bytes]) -> tuple[Bytes, int]:
+    """The block that was used last, and the number of references to it."""
+    block = blocks.pop()
+    return block, getrefcount(block)
+
+
+#: The count for a block that is not in use. How many references the interpreter itself holds depends on its version.
+_UNUSED = _pop(deque([np.empty(0, np.uint8)]))[1]
+
+
+class BatchMemory:
+    """Allocates arrays for batches, and reuses their memory once the arrays are dropped.
+
+    The C library returns freed memory of this size to the system, which hands it out again page by page, each of them
+    zeroed: for a batch of 32 images that can take longer than decoding it. Arrays and tensors that view a block hold a
+    reference to it, so a block without references is free.
+
+    :param blocks: for how many batches memory is kept
+    """
+
+    def __init__(self, blocks: int = BLOCKS) -> None:
+        self.blocks = blocks
+        self._blocks: deque[Bytes] = deque(maxlen=blocks)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory is kept for later batches."""
+        return sum(block.nbytes for block in self._blocks)
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """An array with undefined content, like ``numpy.empty``.
+
+        :param shape: shape of the array
+        :param dtype: type of its elements
+        """
+        nbytes = math.prod(shape) * dtype.itemsize
+        if not _MIN_BATCH_NBYTES <= nbytes <= _MAX_BATCH_NBYTES:
+            return np.empty(shape, dtype)
+        return self._block(nbytes)[:nbytes].view(dtype).reshape(shape)
+
+    def _block(self, nbytes: int) -> Bytes:
+        # A block is removed while it is examined, so that two threads never find the same one. The one that was used
+        # last comes first: it may still be in the cache.
+        for _ in range(len(self._blocks)):
+            try:
+                block, references = _pop(self._blocks)
+            except IndexError:  # another thread took it
+                break
+            if references == _UNUSED and nbytes <= block.nbytes:
+                self._blocks.append(block)
+                return block
+            self._blocks.appendleft(block)
+        block = np.empty(nbytes, np.uint8)
+        self._blocks.append(block)
+        return block
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BatchMemory, (self.blocks,)  # the blocks belong to the batches

@@ -1,0 +1,117 @@
+"""Bytes in memory without copies: type aliases, checks, and ``FlatBytes``, the simplest source of payloads."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_extra_buffers.errors import CellMismatchError, HeapStateError
+
+#: Anything C-contiguous whose bytes can be read without a copy. Only the bytes count; alignment is never promised.
+Buffer = Union[bytes, bytearray, memoryview, "NDArray[Any]"]
+#: An array of bytes.
+Bytes = NDArray[np.uint8]
+#: Cell numbers, positions or lengths.
+Indices = NDArray[np.int64]
+
+
+class ByteSource(Protocol):
+    """A source of payloads: a heap, or a single array (:class:`~sb3_extra_buffers.memory.FlatBytes`).
+
+    A position is a 64-bit number that only the source understands; a payload is contiguous in memory. Loops in
+    Python ask for one view at a time, compiled kernels for all addresses at once. Both are valid until the source
+    is next written to.
+    """
+
+    def view(self, start: int, length: int, /) -> memoryview:
+        """The payload of ``length`` bytes at ``start``, without a copy."""
+
+    def addresses(self, starts: Indices, lengths: Indices, /) -> NDArray[np.uint64]:
+        """Memory addresses of many payloads. Raises if any of them does not lie inside the source."""
+
+
+def view_bytes(owner: str, argument: str, buffer: Buffer, *, writable: bool = False) -> memoryview:
+    """A flat view of the bytes of a buffer, or an error that says why there is none.
+
+    :param owner: the name of the caller, for the error
+    :param argument: the argument's name, for the error
+    :param buffer: any object with the buffer protocol
+    :param writable: whether it will be written to
+    """
+    try:
+        view = memoryview(buffer)
+    except (TypeError, ValueError) as error:
+        found = f"an object of type {type(buffer).__name__}"
+        raise CellMismatchError(owner, argument, found, "bytes, a memoryview or an array of numbers") from error
+    if not view.c_contiguous:
+        # Input could be copied; output would end up in the copy.
+        hint = "" if writable else "numpy.ascontiguousarray() makes one."
+        raise CellMismatchError(owner, argument, "not C-contiguous", "a C-contiguous buffer", hint)
+    if writable and view.readonly:
+        raise CellMismatchError(owner, argument, "read-only", "a writable buffer")
+    # A flat view of bytes is what slicing and assignment between views need. Most callers bring one already.
+    return view if view.format == "B" and view.ndim == 1 else _flatten(view)
+
+
+def _flatten(view: memoryview) -> memoryview:
+    # memoryview.cast refuses big-endian formats, float16 and long double; numpy does not.
+    return memoryview(np.asarray(view).reshape(-1).view(np.uint8))
+
+
+def check_rows(
+    owner: str, argument: str, rows: Bytes, count: int | None, nbytes: int, *, writable: bool = False
+) -> None:
+    """Refuse a batch that is not ``(count, nbytes)`` contiguous bytes. ``count=None`` accepts any number of rows."""
+    if not isinstance(rows, np.ndarray):
+        raise CellMismatchError(owner, argument, f"an object of type {type(rows).__name__}", "an array of uint8")
+    fits = rows.ndim == 2 and rows.shape[1] == nbytes and (count is None or len(rows) == count)
+    if not fits or rows.dtype != np.uint8 or not rows.flags.c_contiguous:
+        layout = "C-contiguous" if rows.flags.c_contiguous else "not C-contiguous"
+        found = f"an array of {rows.dtype} with shape {rows.shape}, {layout}"
+        expected = f"C-contiguous uint8 of shape ({'n' if count is None else count}, {nbytes})"
+        hint = "Convert rows of another dtype or shape with rows.reshape(len(rows), -1).view(numpy.uint8)."
+        raise CellMismatchError(owner, argument, found, expected, hint)
+    if writable and not rows.flags.writeable:
+        raise CellMismatchError(owner, argument, "read-only", "a writable array")
+
+
+def check_room(owner: str, argument: str, out: Bytes, needed: int) -> None:
+    """Refuse an array that does not offer ``needed`` contiguous writable bytes."""
+    if not isinstance(out, np.ndarray):
+        raise CellMismatchError(owner, argument, f"an object of type {type(out).__name__}", "an array of uint8")
+    if not out.flags.writeable:
+        raise CellMismatchError(owner, argument, "read-only", "a writable array")
+    if out.dtype != np.uint8 or out.ndim != 1 or len(out) < needed or not out.flags.c_contiguous:
+        found = f"an array of {out.dtype} with shape {out.shape}"
+        raise CellMismatchError(owner, argument, found, f"at least {needed} contiguous uint8")
+
+
+class FlatBytes:
+    """A single array of bytes as a source of payloads; a position is an offset into it.
+
+    :param data: the array; it is kept, not copied
+    """
+
+    def __init__(self, data: Bytes) -> None:
+        self._data = data  # keeps the memory behind the addresses alive
+        self._view = view_bytes("FlatBytes", "data", data)
+        self._base = np.uint64(data.ctypes.data)
+
+    def view(self, start: int, length: int, /) -> memoryview:
+        if start < 0 or length < 0 or start + length > len(self._view):
+            raise self._outside(start, length)
+        return self._view[start : start + length]
+
+    def addresses(self, starts: Indices, lengths: Indices, /) -> NDArray[np.uint64]:
+        # Not start + length > size: a huge length would overflow and look small.
+        outside = (starts < 0) | (lengths < 0) | (starts > len(self._view)) | (lengths > len(self._view) - starts)
+        if outside.any():
+            bad = int(outside.argmax())
+            raise self._outside(starts.item(bad), lengths.item(bad))
+        return starts.astype(np.uint64) + self._base
+
+    def _outside(self, start: int, length: int) -> HeapStateError:
+        asked, found = f"read {length} bytes at {start}", f"the array holds bytes 0 to {len(self._view)}"
+        return HeapStateError("FlatBytes", asked, found)
