@@ -101,17 +101,16 @@ def variants() -> list[Variant]:
 
 def rle_variants(item: int, width: int, label: str) -> list[Variant]:
     """The kernels for cells, for some size of elements and of run ends."""
-    from sb3_extra_buffers.gpu_buffers.kernels.rle_decode import launch as decode
-    from sb3_extra_buffers.gpu_buffers.kernels.rle_encode import launch as encode
+    from sb3_extra_buffers.gpu_buffers.kernels import rle_decode, rle_encode
 
     numbers = {"count": "i64" if width == 8 else "i32", "stride": "i32", "tiles": "i32"}
-    wide, constants = ("count", "stride"), {"ITEM": item, "BLOCK": encode.BLOCK}
+    wide, constants = ("count", "stride"), {"ITEM": item, "BLOCK": rle_encode.BLOCK}
     types = {"rows": "*u8", "counts": "*i32"} | numbers
     found = [Variant("count_runs", label, types, constants, wide)]
     types = {"rows": "*u8", "before": "*i64", "lengths": "*i64", "offsets": "*i64", "out": "*u8"} | numbers
     found.append(Variant("write_payloads", label, types, constants | {"WIDTH": width}, wide))
     types = {"addresses": "*i64", "lengths": "*i64", "out": "*u8", "status": "*i32", "scale": "fp32"} | numbers
-    constants = {"ITEM": item, "WIDTH": width, "SCALED": False, "BLOCK": decode.BLOCK}
+    constants = {"ITEM": item, "WIDTH": width, "SCALED": False, "BLOCK": rle_decode.BLOCK}
     found.append(Variant("decode_cells", label, types, constants, wide, is_wide=True))
     if item == 1:
         found.append(Variant("decode_cells", f"{label}, not aligned", types | {"lengths": "*i32"}, constants))
@@ -122,11 +121,11 @@ def rle_variants(item: int, width: int, label: str) -> list[Variant]:
 
 def frame_variants() -> list[Variant]:
     """The kernel for chunks of frames."""
-    from sb3_extra_buffers.gpu_buffers.kernels.frame_decode import launch
+    from sb3_extra_buffers.gpu_buffers.kernels import frame_decode
 
     types = {"addresses": "*i64", "lengths": "*i64", "sizes": "*i32", "bases": "*i64", "scratch": "*u8", "out": "*u8"}
     types |= {"need_begin": "*i32", "need_frame": "*i32", "need_target": "*i64", "status": "*i32", "nbytes": "i32"}
-    plane = {"WIDTH": 2, "GROUP": 1, "STRIDE": 1, "ALIGNMENT": 16, "BLOCK": launch.BLOCK}
+    plane = {"WIDTH": 2, "GROUP": 1, "STRIDE": 1, "ALIGNMENT": 16, "BLOCK": frame_decode.BLOCK}
     beside, colour = plane | {"STRIDE": 4, "ALIGNMENT": 1}, {"WIDTH": 4, "GROUP": 3, "STRIDE": 12, "ALIGNMENT": 1}
     found = [
         Variant("decode_chunks", "frame by frame", types, plane, ("nbytes",), is_wide=True),
@@ -149,13 +148,10 @@ def compile_for(variant: Variant, target: Any, options: dict[str, int | bool]) -
     import triton
     from triton.compiler import ASTSource
 
-    from sb3_extra_buffers.gpu_buffers.kernels.frame_decode import kernel as frames
-    from sb3_extra_buffers.gpu_buffers.kernels.rle_decode import kernel as decode
-    from sb3_extra_buffers.gpu_buffers.kernels.rle_encode import kernel as encode
+    from sb3_extra_buffers.gpu_buffers.kernels import frame_decode, rle_decode, rle_encode
 
-    function = next(
-        getattr(module, variant.kernel) for module in (decode, encode, frames) if hasattr(module, variant.kernel)
-    )
+    modules = (rle_decode, rle_encode, frame_decode)
+    function = next(getattr(module, variant.kernel) for module in modules if hasattr(module, variant.kernel))
     signature = {name: variant.types.get(name, "constexpr") for name in function.arg_names}
     constants = {(function.arg_names.index(name),): value for name, value in variant.constants.items()}
     aligned = [
@@ -194,7 +190,7 @@ def findings() -> list[Finding]:
     """Compile everything for everything."""
     from triton.backends.compiler import GPUTarget
 
-    from sb3_extra_buffers.gpu_buffers.kernels.options import launch_options
+    from sb3_extra_buffers.gpu_buffers.kernels.launch import launch_options
 
     found = []
     targets = [GPUTarget("cuda", arch, 32) for arch in CUDA] + [GPUTarget("hip", arch, 64) for arch in HIP]

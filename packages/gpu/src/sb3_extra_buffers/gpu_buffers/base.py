@@ -18,8 +18,8 @@ from sb3_extra_buffers.compressed.turns import in_turn
 from sb3_extra_buffers.errors import DeviceError, ParameterError
 from sb3_extra_buffers.gpu_buffers import devices
 from sb3_extra_buffers.gpu_buffers.arrays import as_array
-from sb3_extra_buffers.gpu_buffers.callables import compressor, decompressor
 from sb3_extra_buffers.gpu_buffers.codecs import AUTO, DEVICE
+from sb3_extra_buffers.gpu_buffers.compression_methods import compressor, decompressor
 from sb3_extra_buffers.gpu_buffers.devices import CPU, as_device
 from sb3_extra_buffers.gpu_buffers.memory import DevicePayloads
 from sb3_extra_buffers.gpu_buffers.memory.ring import EVICT, RAISE

@@ -9,10 +9,10 @@ import torch as th
 
 from sb3_extra_buffers.frames.needs import Needs as HostNeeds
 from sb3_extra_buffers.frames.needs import needs as needs_of
-from sb3_extra_buffers.gpu_buffers.codecs.status import Status
 from sb3_extra_buffers.gpu_buffers.devices import ALIGNMENT, has_kernels
-from sb3_extra_buffers.gpu_buffers.kernels.frame_decode import reference
-from sb3_extra_buffers.gpu_buffers.kernels.frame_decode.needs import Needs
+from sb3_extra_buffers.gpu_buffers.kernels import frame_reference
+from sb3_extra_buffers.gpu_buffers.kernels.frame_reference import Needs
+from sb3_extra_buffers.gpu_buffers.kernels.launch import Status
 from sb3_extra_buffers.gpu_buffers.memory import DevicePayloads
 from sb3_extra_buffers.memory import Bytes, Indices
 from sb3_extra_buffers.stores import FrameStore
@@ -63,9 +63,9 @@ class DeviceFrames:
         chunks = _Chunks(store, found.slots, self._heap)
         if self._status is None:
             on_host = Needs(*map(th.from_numpy, needs))
-            reference.decode(chunks.slices(), sizes.tolist(), bases, on_host, out.view(-1), **shape)
+            frame_reference.decode(chunks.slices(), sizes.tolist(), bases, on_host, out.view(-1), **shape)
             return
-        from sb3_extra_buffers.gpu_buffers.kernels.frame_decode import launch
+        from sb3_extra_buffers.gpu_buffers.kernels import frame_decode
 
         heap, addresses = self._heap, np.stack([chunks.addresses(), chunks.lengths])
         places = heap.uploaded(addresses)
@@ -74,7 +74,7 @@ class DeviceFrames:
         base_places = heap.uploaded(np.array([base.data_ptr() for base in bases]))
         wide = geometry.frame_nbytes % ALIGNMENT == 0 and geometry.pixels == 1
         with self._status.watching(chunks.lengths) as status:
-            launch.decode(
+            frame_decode.decode(
                 places[0],
                 places[1],
                 heap.uploaded(sizes),

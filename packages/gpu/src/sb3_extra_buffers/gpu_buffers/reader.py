@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sb3_extra_buffers.codecs import Codec, decode_batch
 from sb3_extra_buffers.gpu_buffers import devices
 from sb3_extra_buffers.gpu_buffers.codecs import DeviceCodec, decoder_for
-from sb3_extra_buffers.gpu_buffers.codecs.creation import AUTO, HOST
+from sb3_extra_buffers.gpu_buffers.codecs.lookup import AUTO, HOST
 from sb3_extra_buffers.gpu_buffers.frames import DeviceFrames
 from sb3_extra_buffers.gpu_buffers.memory import DevicePayloads
 from sb3_extra_buffers.memory import BatchMemory, Bytes, Indices

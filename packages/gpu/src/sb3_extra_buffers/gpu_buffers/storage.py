@@ -21,7 +21,7 @@ from sb3_extra_buffers.errors import DeviceError, MissingExtraError, PluginError
 from sb3_extra_buffers.gpu_buffers.arrays import DeviceArray, check_dtype
 from sb3_extra_buffers.gpu_buffers.codecs import AUTO, DEVICE, check_decode_on, decoder_for
 from sb3_extra_buffers.gpu_buffers.codecs import names as device_codecs
-from sb3_extra_buffers.gpu_buffers.compiled import bind_compiled
+from sb3_extra_buffers.gpu_buffers.codecs.rle import bind_compiled
 from sb3_extra_buffers.gpu_buffers.memory import DevicePayloads
 from sb3_extra_buffers.gpu_buffers.reader import DeviceReader
 from sb3_extra_buffers.stores import SPEED, FrameStore, Plane, Preference
