@@ -9,6 +9,12 @@ from scripts.public_api import public_api
 
 RECORDED = json.loads(Path(__file__).with_name("public_api.json").read_text())
 
+#: Signatures that got optional parameters since, after all that were recorded.
+EXTENDED = {
+    "CodecPlugin": ", automatic=…)",
+    "HeapPlugin": ", grows=…, in_memory=…, fits_worst_case=…, local=…)",
+}
+
 
 @pytest.fixture(scope="module")
 def found():
@@ -20,7 +26,7 @@ def test_every_recorded_name_has_its_recorded_signature(module, found):
     changed = {
         name: (signature, found[module].get(name))
         for name, signature in RECORDED[module].items()
-        if found[module].get(name) != signature
+        if found[module].get(name) != (signature[:-1] + EXTENDED[name] if name in EXTENDED else signature)
     }
     assert changed == {}
 

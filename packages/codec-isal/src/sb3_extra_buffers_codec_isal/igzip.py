@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from isal import isal_zlib
 
-from sb3_extra_buffers.codecs import ByteCodec, CodecPlugin, Levels, hookimpl
+from sb3_extra_buffers.codecs import Automatic, ByteCodec, CodecPlugin, Levels, hookimpl
 
 _GZIP_FRAME = 16 + isal_zlib.MAX_WBITS
 
@@ -30,4 +30,5 @@ def sb3_extra_buffers_codec() -> CodecPlugin:
         factory=IgzipCodec,
         summary="Deflate accelerated by ISA-L, checksummed",
         levels=Levels(default=3, ranges=((0, 3),)),
+        automatic=Automatic(decode_cost=28, levels=(1,)),
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import lz4.block
 
-from sb3_extra_buffers.codecs import ByteCodec, CellSpec, CodecPlugin, CodecSpec, Levels, hookimpl
+from sb3_extra_buffers.codecs import Automatic, ByteCodec, CellSpec, CodecPlugin, CodecSpec, Levels, hookimpl
 
 # The library caps the acceleration here.
 _MAX_ACCELERATION = 65537
@@ -43,4 +43,5 @@ def sb3_extra_buffers_codec() -> CodecPlugin:
         factory=Lz4BlockCodec,
         summary="LZ4 blocks: the fastest decoder among the general codecs",
         levels=Levels(default=9, ranges=((-_MAX_ACCELERATION, 12),)),
+        automatic=Automatic(decode_cost=10, levels=(0,)),
     )

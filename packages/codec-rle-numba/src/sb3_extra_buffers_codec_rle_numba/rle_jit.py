@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sb3_extra_buffers.codecs import CellSpec, CodecPlugin, CodecSpec, bind, hookimpl
+from sb3_extra_buffers.codecs import Automatic, CellSpec, CodecPlugin, CodecSpec, bind, hookimpl
 from sb3_extra_buffers.codecs.rle import end_dtype
 from sb3_extra_buffers.errors import PayloadError
 from sb3_extra_buffers.memory import Buffer, Bytes, ByteSource, Indices, check_room, check_rows, view_bytes
@@ -70,4 +70,9 @@ class RleJitCodec:
 
 @hookimpl
 def sb3_extra_buffers_codec() -> CodecPlugin:
-    return CodecPlugin(protocol=1, factory=RleJitCodec, summary="Run-length encoding compiled by numba")
+    return CodecPlugin(
+        protocol=1,
+        factory=RleJitCodec,
+        summary="Run-length encoding compiled by numba",
+        automatic=Automatic(decode_cost=7),
+    )

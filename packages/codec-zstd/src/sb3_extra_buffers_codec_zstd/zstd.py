@@ -6,7 +6,7 @@ import threading
 
 import zstandard
 
-from sb3_extra_buffers.codecs import ByteCodec, CellSpec, CodecPlugin, CodecSpec, Levels, hookimpl
+from sb3_extra_buffers.codecs import Automatic, ByteCodec, CellSpec, CodecPlugin, CodecSpec, Levels, hookimpl
 from sb3_extra_buffers.errors import PayloadError
 from sb3_extra_buffers.memory import Bytes, ByteSource, Indices
 
@@ -108,4 +108,5 @@ def sb3_extra_buffers_codec() -> CodecPlugin:
         summary="Zstandard: small payloads at high speed; the one to start with",
         levels=Levels(default=3, ranges=((-100, -1), (1, 22))),
         parameters={"checksum": False},
+        automatic=Automatic(decode_cost=15, levels=(-3, 1, 6)),
     )

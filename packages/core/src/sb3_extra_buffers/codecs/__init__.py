@@ -4,13 +4,14 @@ from sb3_extra_buffers.codecs.batch import decode_batch, encode_batch
 from sb3_extra_buffers.codecs.binding import CodecLike, bind, names, parse, registry
 from sb3_extra_buffers.codecs.byte_codec import ByteCodec
 from sb3_extra_buffers.codecs.cell import CellSpec
-from sb3_extra_buffers.codecs.plugin import CODEC_PROTOCOL, CodecPlugin, Levels
+from sb3_extra_buffers.codecs.plugin import CODEC_PROTOCOL, Automatic, CodecPlugin, Levels
 from sb3_extra_buffers.codecs.protocol import BatchCodec, Codec
 from sb3_extra_buffers.codecs.spec import CodecSpec
 from sb3_extra_buffers.registry import hookimpl
 
 __all__ = [
     "CODEC_PROTOCOL",
+    "Automatic",
     "BatchCodec",
     "ByteCodec",
     "CellSpec",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 
 from sb3_extra_buffers.codecs.byte_codec import ByteCodec
-from sb3_extra_buffers.codecs.plugin import CodecPlugin, Levels
+from sb3_extra_buffers.codecs.plugin import Automatic, CodecPlugin, Levels
 from sb3_extra_buffers.registry import hookimpl
 
 # zlib writes the frame itself with these window bits: no Python-level header, no time stamp, so equal cells give
@@ -35,4 +35,5 @@ def sb3_extra_buffers_codec() -> CodecPlugin:
         factory=GzipCodec,
         summary="Deflate from the standard library, checksummed",
         levels=Levels(default=9, ranges=((0, 9),)),
+        automatic=Automatic(decode_cost=40, levels=(1, 6)),
     )

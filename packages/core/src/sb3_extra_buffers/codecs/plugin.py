@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -34,6 +35,29 @@ class Levels:
 
 
 @dataclass(frozen=True)
+class Automatic:
+    """What the automatic choice of a codec (``compression_method="auto"``) needs to know about this one.
+
+    The numbers are declared, not measured when a buffer is created, so the choice is the same on every machine. The
+    conformance kit measures ``decode_cost`` and warns if the declaration is off by more than a factor of three.
+
+    :param decode_cost: time to decode a cell, as a multiple of the time to copy as many bytes
+    :param levels: levels to try, fastest first; empty for a codec without levels. The first is used for small irregular
+        payloads (patches of frames), the middle one for whole observations, the last if memory matters most
+    """
+
+    decode_cost: float
+    levels: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        cost = self.decode_cost
+        if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not 0 < cost < math.inf:
+            raise ParameterError("Automatic", "decode_cost", cost, "it must be a positive number")
+        if not isinstance(self.levels, tuple) or not all(type(level) is int for level in self.levels):
+            raise ParameterError("Automatic", "levels", self.levels, "it must be a tuple of integers")
+
+
+@dataclass(frozen=True)
 class CodecPlugin:
     """A codec as its distribution describes it.
 
@@ -42,6 +66,7 @@ class CodecPlugin:
     :param summary: one line for listings
     :param levels: the allowed levels, or ``None`` for a codec without levels
     :param parameters: further parameters with their defaults; the type of the default is the type of the parameter
+    :param automatic: cost and levels for the automatic choice; ``None``: the codec is never chosen automatically
     """
 
     protocol: int
@@ -49,6 +74,7 @@ class CodecPlugin:
     summary: str
     levels: Levels | None = None
     parameters: Mapping[str, Scalar] = field(default_factory=dict)
+    automatic: Automatic | None = None
 
     def complete(self, spec: CodecSpec) -> CodecSpec:
         """Check every parameter of ``spec`` and fill in what was left out.

@@ -293,4 +293,10 @@ def _log_of(segment: _Segment) -> Log:
 
 @hookimpl
 def sb3_extra_buffers_heap() -> HeapPlugin:
-    return HeapPlugin(protocol=1, factory=MemoryHeap, summary="Memory that grows in segments with what is stored")
+    return HeapPlugin(
+        protocol=1,
+        factory=MemoryHeap,
+        summary="Memory that grows in segments with what is stored",
+        grows=True,
+        in_memory=True,
+    )

@@ -219,4 +219,6 @@ def sb3_extra_buffers_heap() -> HeapPlugin:
         summary="A ring in a file, for buffers larger than memory",
         required=("capacity",),
         parameters={"folder": None, "resident": RESIDENT_NBYTES, "path": None, "reopen": False},
+        fits_worst_case=True,
+        local=("folder",),
     )

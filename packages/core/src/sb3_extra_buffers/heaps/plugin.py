@@ -21,6 +21,11 @@ class HeapPlugin:
     :param summary: one line for listings
     :param required: names of parameters that must be given
     :param parameters: further parameters with their defaults
+    :param grows: payloads have no limit: the heap takes more memory as it is needed, and never evicts
+    :param in_memory: payloads are ordinary memory of this process, so cells without a codec may bypass the heap
+    :param fits_worst_case: ``capacity`` defaults to the worst case of the buffer, and a capacity from a checkpoint is
+        capped at it
+    :param local: names of parameters that describe this machine, such as folders; a checkpoint does not carry them over
     """
 
     protocol: int
@@ -28,6 +33,10 @@ class HeapPlugin:
     summary: str
     required: tuple[str, ...] = ()
     parameters: Mapping[str, Scalar] = field(default_factory=dict)
+    grows: bool = False
+    in_memory: bool = False
+    fits_worst_case: bool = False
+    local: tuple[str, ...] = ()
 
     def complete(self, name: str, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """Check that every parameter is known and every required one is there."""

@@ -44,4 +44,5 @@ def sb3_extra_buffers_heap() -> HeapPlugin:
         factory=GrowingDeviceHeap,
         summary="Memory of a torch device that grows with what is stored",
         parameters={"device": "auto"},
+        grows=True,
     )
