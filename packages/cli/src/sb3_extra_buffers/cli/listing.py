@@ -56,9 +56,9 @@ def heaps(load: Load = False, json: Json = False) -> None:
 
 def _show(title: str, registry: Registry[Any], load: bool, json: bool) -> None:
     rows = _tried(registry) if load else _listed(registry)
-    for name, extra in registry.kind.homes.items():
+    for name, distribution in registry.kind.homes.items():
         if name not in registry.names():
-            found = f'not installed: pip install "sb3-extra-buffers[{extra}]>=1"'
+            found = f"not installed: pip install {distribution}"
             rows.append(_Row(name, "", "", found, works=False))
     if json:
         print_json([asdict(row) for row in rows])

@@ -15,8 +15,21 @@ from sb3_extra_buffers import codecs, frames, heaps
 from sb3_extra_buffers.errors import ExtraBuffersError, HeapStateError, PayloadError
 from sb3_extra_buffers.registry import Registry
 
-#: What a bug report should tell: the core, what it needs, and what it is used with.
-_PACKAGES = ("sb3-extra-buffers", "numpy", "pluggy", "stable-baselines3", "sb3-contrib", "gymnasium", "torch")
+#: Versions in a bug report: our distributions, what they need, and what they are used with.
+_PACKAGES = (
+    "sb3-extra-buffers",
+    "sb3-extra-buffers-core",
+    "sb3-extra-buffers-storage",
+    "sb3-extra-buffers-recording",
+    "sb3-extra-buffers-gpu",
+    "sb3-extra-buffers-cli",
+    "numpy",
+    "pluggy",
+    "stable-baselines3",
+    "sb3-contrib",
+    "gymnasium",
+    "torch",
+)
 
 
 @dataclass(frozen=True)

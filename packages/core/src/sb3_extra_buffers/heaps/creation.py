@@ -6,6 +6,7 @@ from sb3_extra_buffers.errors import PluginProtocolError
 from sb3_extra_buffers.heaps.plugin import HEAP_PROTOCOL, HeapHooks, HeapPlugin
 from sb3_extra_buffers.heaps.protocol import Heap
 from sb3_extra_buffers.registry import PluginKind, Registry, Scalar
+from sb3_extra_buffers.registry.homes import HEAP_HOMES
 
 registry: Registry[HeapPlugin] = Registry(
     PluginKind(
@@ -15,7 +16,7 @@ registry: Registry[HeapPlugin] = Registry(
         hook="sb3_extra_buffers_heap",
         plugin_type=HeapPlugin,
         protocol=HEAP_PROTOCOL,
-        homes={},
+        homes=HEAP_HOMES,
     )
 )
 

@@ -151,7 +151,10 @@ def _checked_metadata(file: ArrayFile) -> dict[str, Any]:
     said = file.metadata if isinstance(file.metadata, dict) else {}
     version = said.get("recording_version")
     if version != FORMAT_VERSION:
-        asked, hint = f"version {FORMAT_VERSION} of a recording", "Run: pip install --upgrade sb3-extra-buffers"
+        asked, hint = (
+            f"version {FORMAT_VERSION} of a recording",
+            "Run: pip install --upgrade sb3-extra-buffers-recording",
+        )
         raise FileContentError(str(file.path), asked, f"version {version}", hint)
     check_recording(file, said)
     return said

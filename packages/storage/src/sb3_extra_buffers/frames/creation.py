@@ -7,6 +7,7 @@ import logging
 from sb3_extra_buffers.errors import PluginError
 from sb3_extra_buffers.frames.kernels import KERNELS_PROTOCOL, FrameKernels, KernelsHooks, KernelsPlugin
 from sb3_extra_buffers.registry import PluginKind, Registry
+from sb3_extra_buffers.registry.homes import FRAME_KERNEL_HOMES
 
 logger = logging.getLogger("sb3_extra_buffers")
 
@@ -21,7 +22,8 @@ registry: Registry[KernelsPlugin] = Registry(
         hook="sb3_extra_buffers_frame_kernels",
         plugin_type=KernelsPlugin,
         protocol=KERNELS_PROTOCOL,
-        homes={"numba": "numba"},
+        homes=FRAME_KERNEL_HOMES,
+        distribution="sb3-extra-buffers-storage",
     )
 )
 

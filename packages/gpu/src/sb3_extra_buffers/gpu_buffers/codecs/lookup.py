@@ -32,6 +32,7 @@ registry: Registry[DeviceCodecPlugin] = Registry(
         plugin_type=DeviceCodecPlugin,
         protocol=DEVICE_CODEC_PROTOCOL,
         homes={},
+        distribution="sb3-extra-buffers-gpu",
     )
 )
 
