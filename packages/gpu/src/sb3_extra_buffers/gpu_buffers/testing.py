@@ -31,6 +31,8 @@ from sb3_extra_buffers.gpu_buffers.memory import GrowingDeviceHeap
 from sb3_extra_buffers.memory import Bytes, Indices
 from sb3_extra_buffers.testing import NotApplicable, Rule, RuleBook
 
+__all__ = ["DEVICE_CODEC_RULES", "DeviceCodecConformance", "DeviceCodecSubject"]
+
 #: Dtypes and element counts of the cells that are decoded and encoded, around the limits of one and two bytes.
 _CELLS = (
     *(("u1", count) for count in (1, 2, 63, 255, 256, 257, 1000, 65535, 65536)),
