@@ -1,6 +1,7 @@
 """The conformance kit for device codecs: our codecs pass, and lying codecs break exactly the rules that they name."""
 
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -244,3 +245,9 @@ def test_a_subclass_cannot_replace_the_test_of_the_kit():
 
             def test_rule(self):
                 pass
+
+
+def test_the_table_of_rules_in_the_documentation_is_complete():
+    text = (Path(__file__).resolve().parents[3] / "docs" / "gpu.md").read_text(encoding="utf-8")
+    table = text.split("<!-- device-codec-rules:begin -->")[1].split("<!-- device-codec-rules:end -->")[0]
+    assert table.strip().splitlines()[2:] == [f"| `{rule.id}` | {rule.sentence} |" for rule in DEVICE_CODEC_RULES]
