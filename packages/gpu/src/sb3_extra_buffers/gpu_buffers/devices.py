@@ -36,13 +36,13 @@ def as_device(device: th.device | str | None) -> th.device:
         problem = re.split(r"[.:] |\n", str(error).strip())[0].rstrip(".")[:120] or type(error).__name__
         raise _absent(device, problem) from error
     if found.type == "meta":
-        raise _absent(device, "it holds no bytes")
+        raise _absent(device, "it stores no data")
     return found
 
 
 def _absent(device: th.device | str, problem: str) -> DeviceError:
     hint = f"Devices here: {', '.join(_present())}."
-    return DeviceError(str(device), f"it cannot hold anything here ({problem})", hint)
+    return DeviceError(str(device), f"it is not available here ({problem})", hint)
 
 
 def is_host(device: th.device) -> bool:

@@ -193,7 +193,7 @@ def _allocate(size: int, device: str | th.device) -> th.Tensor:
     # The device is checked first, so a failure below is due to the size.
     found = as_device(device)
     if found.type == "meta":
-        raise DeviceError(str(device), "it keeps shapes only, and no bytes", "Use 'cpu', or a device with memory.")
+        raise DeviceError(str(device), "it stores no data", "Use 'cpu', or a device with memory.")
     try:
         return th.empty(size, dtype=th.uint8, device=found)
     except RuntimeError as error:

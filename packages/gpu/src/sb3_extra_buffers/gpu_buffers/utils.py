@@ -67,7 +67,7 @@ def torch_dtype_to_numpy(dtype: th.dtype) -> np.dtype[Any]:
     :param dtype: of torch; ``bfloat16`` and the floats of 8 bits have no counterpart
     """
     if dtype not in _TO_NUMPY:
-        hint = "Convert such a tensor to float32, or see its bits as int16." if dtype is th.bfloat16 else ""
+        hint = "Convert such a tensor to float32, or view its bits as int16." if dtype is th.bfloat16 else ""
         raise ParameterError("torch_dtype_to_numpy", "dtype", dtype, f"numpy has these: {', '.join(_WORDS)}", hint)
     return _TO_NUMPY[dtype]
 

@@ -12,7 +12,7 @@ import torch
 from sb3_extra_buffers.errors import PayloadError
 from sb3_extra_buffers.memory import Indices
 
-_DAMAGED = "its content does not make a cell"
+_DAMAGED = "its content is not valid"
 #: Launches that may be pending before the oldest is waited for.
 _LAUNCHES = 8
 

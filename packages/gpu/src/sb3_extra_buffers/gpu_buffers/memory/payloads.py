@@ -99,11 +99,11 @@ class TensorBlock(Block):
 
     def __init__(self, label: str, nbytes: int, uploader: Uploader) -> None:
         if uploader.device.type == "mps" and nbytes > _MAX_ON_MPS:
-            raise DeviceError("mps", "a block of 4 GiB or more cannot be trusted there", "Use a smaller heap_bytes.")
+            raise DeviceError("mps", "blocks of 4 GiB or more are unreliable there", "Use a smaller heap_bytes.")
         try:
             self.raw = RawBuffer(nbytes, uploader.device)
         except HeapFullError as error:
-            hint = f"{uploader.device} refused the memory; use a smaller buffer or another codec."
+            hint = f"{uploader.device} does not have enough memory; use a smaller buffer or another codec."
             raise HeapFullError(label, nbytes, 0, hint) from error
         self.tensor = self.raw.bytes
         self._uploader = uploader
@@ -231,7 +231,7 @@ class DevicePayloads(TableHeap):
         super().restore(state)
         state.begin_of(exact=self._exact)
         if (self._exact < 0).any() or (self._exact > self._lengths).any():
-            raise StateError("payloads are longer than the room for them")
+            raise StateError("payloads are longer than their allocated size")
 
     def _parameters(self) -> dict[str, Scalar]:
         return {**super()._parameters(), "device": str(self.device)}  # type: ignore[safe-super]
