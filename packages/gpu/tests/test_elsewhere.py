@@ -9,8 +9,8 @@ from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
 
 from sb3_extra_buffers import codecs, heaps
 from sb3_extra_buffers.gpu_buffers import GpuDictReplayBuffer, GpuReplayBuffer, devices
-from sb3_extra_buffers.gpu_buffers.codecs.status import Status
-from sb3_extra_buffers.gpu_buffers.memory.upload import Uploader
+from sb3_extra_buffers.gpu_buffers.kernels.launch import Status
+from sb3_extra_buffers.gpu_buffers.memory.payloads import Uploader
 
 SCREEN = spaces.Box(0, 255, (4, 30, 30), np.uint8)
 

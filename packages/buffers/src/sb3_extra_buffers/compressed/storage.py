@@ -153,8 +153,9 @@ class ObservationStorage:
                     is_rewritten=per_step is PerStep.REWRITTEN,
                 )
                 requests[key] = self._frames(owner, plain, options) or plain
-        has_frames = any(isinstance(request, FrameRequest) for request in requests.values())
-        if options.layout == FRAMES and not has_frames:
+        #: Keys that are stored as frames, unless the data say otherwise.
+        self.frame_keys = {key for key, request in requests.items() if isinstance(request, FrameRequest)}
+        if options.layout == FRAMES and not self.frame_keys:
             allowed = "frames are images, and the space has no axis besides one"
             raise ParameterError(owner, "layout", options.layout, allowed, "Leave layout out.")
         place = replace(options.place, bind=self._bind)
@@ -164,7 +165,7 @@ class ObservationStorage:
         #: Whether a full heap refuses a step instead of evicting others.
         self.is_strict = isinstance(self.heap, StrictHeap) and self.heap.refuses_when_full
         #: Makes observations C-contiguous.
-        self.contiguous = Contiguity(frames.create() if has_frames else None)
+        self.contiguous = Contiguity(frames.create() if self.frame_keys else None)
         batches = BLOCKS
         if options.prefetch:
             self.worker, batches = Worker(), BATCHES_AT_ONCE

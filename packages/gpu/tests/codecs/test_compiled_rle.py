@@ -14,7 +14,7 @@ from sb3_extra_buffers.codecs import CellSpec, bind
 from sb3_extra_buffers.compressed.checkpoint import inspect
 from sb3_extra_buffers.errors import PluginLoadError
 from sb3_extra_buffers.gpu_buffers import GpuDictReplayBuffer, GpuReplayBuffer, GpuRolloutBuffer
-from sb3_extra_buffers.gpu_buffers.compiled import CompiledTwin, bind_compiled
+from sb3_extra_buffers.gpu_buffers.codecs.rle import CompiledRle, bind_compiled
 
 pytestmark = pytest.mark.skipif("rle-jit" not in codecs.names(), reason="rle-jit is not installed")
 IMAGE = SPACES["image"]
@@ -36,7 +36,7 @@ def lose_numba(monkeypatch):
 def test_the_twin_works_under_the_name_that_was_asked_for():
     cell = CellSpec(np.uint8, 576)
     found, plain = bind_compiled("rle", cell), bind("rle", cell)
-    assert isinstance(found, CompiledTwin)
+    assert isinstance(found, CompiledRle)
     assert found.spec == plain.spec
     row = np.repeat(np.arange(8, dtype=np.uint8), 72)
     assert bytes(found.encode(row)) == bytes(plain.encode(row))
@@ -44,7 +44,7 @@ def test_the_twin_works_under_the_name_that_was_asked_for():
     found.decode_into(plain.encode(row), out)
     assert np.array_equal(out, row)
     for twin in (copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
-        assert isinstance(twin, CompiledTwin)
+        assert isinstance(twin, CompiledRle)
         assert twin.spec == plain.spec
 
 
@@ -91,4 +91,4 @@ def test_what_was_saved_without_numba_is_compiled_where_it_is(lose_numba, tmp_pa
     ours.save(tmp_path / "rollout")
     monkeypatch.undo()
     found = GpuRolloutBuffer.load(tmp_path / "rollout", "cpu")
-    assert isinstance(found._storage.observations[""].store._codec, CompiledTwin)
+    assert isinstance(found._storage.observations[""].store._codec, CompiledRle)

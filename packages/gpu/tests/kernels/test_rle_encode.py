@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from sb3_extra_buffers.gpu_buffers.kernels.rle_encode import reference
+from sb3_extra_buffers.gpu_buffers.kernels import rle_reference as reference
 
 UNTOUCHED = 0xAA
 
@@ -22,7 +22,7 @@ def encode(request, cells):
         return offsets, torch.full((int(offsets[-1] + lengths[-1]),), UNTOUCHED, dtype=torch.uint8)
 
     def with_kernel(rows, item, block):
-        from sb3_extra_buffers.gpu_buffers.kernels.rle_encode import launch
+        from sb3_extra_buffers.gpu_buffers.kernels import rle_encode as launch
 
         block = block or cells.few_tiles(rows.shape[1])
         tiles = -(-rows.shape[1] // block)
@@ -108,7 +108,7 @@ def test_rows_with_a_margin(encode, cells):
 
 
 def test_nothing_to_encode(interpreter):
-    from sb3_extra_buffers.gpu_buffers.kernels.rle_encode import launch
+    from sb3_extra_buffers.gpu_buffers.kernels import rle_encode as launch
 
     rows, nothing = torch.empty((0, 100), dtype=torch.uint8), torch.empty(0, dtype=torch.int64)
     for module in (launch, reference):

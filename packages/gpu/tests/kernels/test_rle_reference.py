@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sb3_extra_buffers.errors import PayloadError
-from sb3_extra_buffers.gpu_buffers.kernels.rle_decode import reference
+from sb3_extra_buffers.gpu_buffers.kernels import rle_reference as reference
 
 
 @pytest.mark.parametrize("dtype", ["?", "u1", "<u2", "<f4", ">f8", "g"])

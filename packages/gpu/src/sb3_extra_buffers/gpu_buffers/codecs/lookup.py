@@ -1,4 +1,4 @@
-"""From the codec of a buffer to who decodes its payloads."""
+"""Finds the device codec for the payloads of a buffer."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ import torch as th
 from sb3_extra_buffers.codecs import Codec
 from sb3_extra_buffers.errors import DeviceError, MissingExtraError, ParameterError, PluginError
 from sb3_extra_buffers.gpu_buffers import devices
-from sb3_extra_buffers.gpu_buffers.codecs.plugin import DEVICE_CODEC_PROTOCOL, DeviceCodecHooks, DeviceCodecPlugin
-from sb3_extra_buffers.gpu_buffers.codecs.protocol import DeviceCodec
+from sb3_extra_buffers.gpu_buffers.codecs.protocol import (
+    DEVICE_CODEC_PROTOCOL,
+    DeviceCodec,
+    DeviceCodecHooks,
+    DeviceCodecPlugin,
+)
 from sb3_extra_buffers.registry import PluginKind, Registry
 
 logger = logging.getLogger("sb3_extra_buffers")
 
 AUTO, DEVICE, HOST = "auto", "device", "host"
-#: Where payloads can be decoded.
+#: The values of ``decode_on``.
 DECODE_ON = (AUTO, DEVICE, HOST)
 
 registry: Registry[DeviceCodecPlugin] = Registry(
@@ -34,27 +38,27 @@ registry: Registry[DeviceCodecPlugin] = Registry(
 
 
 def names() -> tuple[str, ...]:
-    """The names of all codecs that have a path on a device, sorted. Reads metadata; imports no plugin."""
+    """The names of all device codecs, sorted. Reads metadata; imports no plugin."""
     return registry.names()
 
 
 def check_decode_on(owner: str, decode_on: str) -> None:
-    """Refuse what is no place to decode.
+    """Refuse an invalid ``decode_on``.
 
-    :param owner: who asks, for the error
-    :param decode_on: what was asked for
+    :param owner: the caller, for the error
+    :param decode_on: the value to check
     """
     if decode_on not in DECODE_ON:
         raise ParameterError(owner, "decode_on", decode_on, f"it must be one of: {', '.join(DECODE_ON)}")
 
 
 def decoder_for(codec: Codec, device: th.device, decode_on: str = AUTO) -> DeviceCodec | None:
-    """Who decodes the payloads of a codec on a device; ``None`` leaves it to the host.
+    """The device codec for the payloads of a codec; ``None`` if the host decodes them.
 
-    :param codec: what payloads are made with
-    :param device: where they are
-    :param decode_on: ``"device"`` raises ``DeviceError`` if the codec has no path there; ``"auto"`` then takes the
-        host, which is also the fastest for payloads on the CPU
+    :param codec: the host codec of the payloads
+    :param device: the device of the payloads
+    :param decode_on: ``"device"`` raises ``DeviceError`` if the codec has no path there; ``"auto"`` then uses the host,
+        which is also the fastest for payloads on the CPU
     """
     check_decode_on("buffer", decode_on)
     if decode_on == HOST or (decode_on == AUTO and devices.is_host(device)):

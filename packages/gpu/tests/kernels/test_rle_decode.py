@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from sb3_extra_buffers.errors import ParameterError, PayloadError
-from sb3_extra_buffers.gpu_buffers.kernels.rle_decode import reference
+from sb3_extra_buffers.gpu_buffers.kernels import rle_reference as reference
 
 COUNTS = (1, 2, 63, 64, 65, 1000, 28224, 65535, 65536, 65537)
 
 
 def decode(watched, cells, payloads, count, item, scale=None, block=None, lengths_dtype=torch.int64, margin=0):
     """Decode with the kernel, under the sanitizer; return the rows and the status."""
-    from sb3_extra_buffers.gpu_buffers.kernels.rle_decode import launch
+    from sb3_extra_buffers.gpu_buffers.kernels import rle_decode as launch
 
     tensors = [cells.tensor(payload) for payload in payloads]
     nbytes = count if scale is not None else count * item
@@ -79,7 +79,7 @@ def test_short_lengths_and_rows_with_a_margin(watched, cells):
 
 
 def test_nothing_to_decode(watched, cells):
-    from sb3_extra_buffers.gpu_buffers.kernels.rle_decode import launch
+    from sb3_extra_buffers.gpu_buffers.kernels import rle_decode as launch
 
     nothing, status = torch.empty(0, dtype=torch.int64), torch.zeros(1, dtype=torch.int32)
     launch.decode(nothing, nothing, torch.empty((0, 8), dtype=torch.uint8), status, count=8, item=1)
@@ -87,7 +87,7 @@ def test_nothing_to_decode(watched, cells):
 
 
 def test_elements_of_three_bytes_are_refused(watched):
-    from sb3_extra_buffers.gpu_buffers.kernels.rle_decode import launch
+    from sb3_extra_buffers.gpu_buffers.kernels import rle_decode as launch
 
     nothing, status = torch.empty(0, dtype=torch.int64), torch.zeros(1, dtype=torch.int32)
     with pytest.raises(ParameterError, match="elements have 1, 2, 4, 8, 16 bytes"):

@@ -8,7 +8,7 @@ import torch
 
 from sb3_extra_buffers import frames as core
 from sb3_extra_buffers.errors import PayloadError
-from sb3_extra_buffers.gpu_buffers.kernels.frame_decode import reference
+from sb3_extra_buffers.gpu_buffers.kernels import frame_reference as reference
 
 UNTOUCHED = 0xAA
 
@@ -24,7 +24,7 @@ def decode(request, cells):
     watched = request.getfixturevalue("watched") if request.param == "kernel" else None
 
     def with_kernel(batch, out, frame_nbytes, group, stride, alignment):
-        from sb3_extra_buffers.gpu_buffers.kernels.frame_decode import launch
+        from sb3_extra_buffers.gpu_buffers.kernels import frame_decode as launch
 
         tensors = [cells.tensor(chunk) for chunk in batch.chunks]
         bases = [torch.from_numpy(base).clone() for base in batch.bases]
@@ -250,8 +250,8 @@ def test_altered_bytes(decode, chunks):
 
 
 def test_nothing_to_decode(interpreter, cells):
-    from sb3_extra_buffers.gpu_buffers.kernels.frame_decode import launch
-    from sb3_extra_buffers.gpu_buffers.kernels.frame_decode.needs import Needs
+    from sb3_extra_buffers.gpu_buffers.kernels import frame_decode as launch
+    from sb3_extra_buffers.gpu_buffers.kernels.frame_reference import Needs
 
     longs, ints = torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int32)
     needs, out = Needs(torch.zeros(1, dtype=torch.int32), ints, longs), torch.full((10,), 3, dtype=torch.uint8)

@@ -5,7 +5,7 @@ import pytest
 import torch as th
 
 from sb3_extra_buffers.gpu_buffers import SharedRawHeap, create_observation_store
-from sb3_extra_buffers.gpu_buffers.callables import compressor, decompressor
+from sb3_extra_buffers.gpu_buffers.compression_methods import compressor, decompressor
 
 CELLS, NBYTES = 60, 1008
 NOISE = th.from_numpy(np.random.default_rng(0).integers(256, size=(400, NBYTES), dtype=np.uint8))
