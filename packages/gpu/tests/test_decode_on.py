@@ -136,7 +136,7 @@ def test_frames_never_come_by_way_of_a_codec(method, monkeypatch, same_batches):
     def decompressed(_, slots, *__):
         raise AssertionError(f"chunks {slots} were decompressed by the host")
 
-    chunks = ours._storage.observations[""].store.decided.chunks
+    chunks = ours._storage.observations[""].store.chunks
     assert chunks.are_plain(np.arange(chunks.slots)).all()
     monkeypatch.setattr(ChunkStore, "_bound", decompressed)
     same_batches(ours, theirs, size=150)

@@ -12,7 +12,7 @@ import numpy as np
 import torch as th
 from numpy.typing import DTypeLike
 
-from sb3_extra_buffers.compressed.utils import find_buffer_dtypes
+from sb3_extra_buffers.compressed.utils import find_buffer_dtypes, has_zstd
 from sb3_extra_buffers.compressed.utils import find_smallest_dtype as find_smallest_numpy_dtype
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.gpu_buffers.size_estimation import (
