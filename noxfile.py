@@ -24,32 +24,34 @@ GROUPS = nox.project.load_toml("pyproject.toml")
 PACKAGES = {
     path.parent.name: nox.project.load_toml(path)["project"] for path in sorted(ROOT.glob("packages/*/pyproject.toml"))
 }
-PINNED = {folder: f"{project['name']}=={project['version']}" for folder, project in PACKAGES.items()}
-TEMPLATE = ROOT / "examples" / "plugin-template"
-OUTSIDER = nox.project.load_toml(TEMPLATE / "pyproject.toml")["project"]["name"]
-CORE_VERSION = PACKAGES["core"]["version"]
+VERSION = PACKAGES["core"]["version"]
+#: Plugins as a stranger would write them: a codec and a heap.
+TEMPLATES = sorted(path.parent for path in ROOT.glob("examples/*-template/pyproject.toml"))
+OUTSIDERS = [nox.project.load_toml(path / "pyproject.toml")["project"]["name"] for path in TEMPLATES]
 
-#: Tests of the core that need Stable-Baselines3.
-NEED_SB3 = ("advisor", "cli", "compressed", "training_utils", "vec_buf")
+#: Distributions without torch.
+LIGHT = [folder for folder in PACKAGES if folder not in ("buffers", "cli", "gpu")]
+#: The session "buffers" tests this one, with more than one set of codecs.
+ALONE = [folder for folder in PACKAGES if folder != "buffers"]
 
-#: The version that runs nox is what the session «tests» has.
+#: The session "tests" uses the Python that runs nox.
 OWN_PYTHON = ".".join(platform.python_version_tuple()[:2])
 OTHER_PYTHONS = [version for version in ("3.10", "3.11", "3.12", "3.13") if version != OWN_PYTHON]
 
 #: What people type in brackets, and the codecs they expect for it besides the built-in ones.
 COMBINATIONS = {
-    "nothing": [],
+    "": [],
     "zstd": ["zstd"],
     "lz4": ["lz4-block", "lz4-frame"],
     "isal": ["igzip"],
     "numba": ["rle-jit"],
     "zstd,numba": ["zstd", "rle-jit"],
     "fast": ["igzip", "lz4-block", "lz4-frame", "rle-jit", "zstd"],
-    "fast,extra": ["igzip", "lz4-block", "lz4-frame", "rle-jit", "zstd"],
-    "vizdoom": [],
+    "sb3,mmap,recording": [],
+    "extra,atari,vizdoom": [],
     "gpu": [],
-    "recording": [],
-    "cli": [],
+    "cli,contrib": [],
+    "fast,extra": ["igzip", "lz4-block", "lz4-frame", "rle-jit", "zstd"],
     "all": ["igzip", "lz4-block", "lz4-frame", "rle-jit", "zstd"],
 }
 
@@ -69,15 +71,19 @@ def install(session: nox.Session, *requirements: str, groups: tuple[str, ...] = 
     session.install("--quiet", "--constraint", str(CONSTRAINTS), "--find-links", str(WHEELHOUSE), *wanted)
 
 
+def ours(folder: str, extras: str = "") -> str:
+    """A distribution of ours in the version of the checkout, as a requirement.
+
+    :param folder: its folder in packages/
+    :param extras: what people type in brackets
+    """
+    return f"{PACKAGES[folder]['name']}{f'[{extras}]' if extras else ''}=={VERSION}"
+
+
 def pytest(session: nox.Session, *args: str, report: str, env: dict[str, str] | None = None) -> None:
     """Run pytest on both cores; the report is what the totals at the end of a CI run are made of."""
     junit = REPORTS / f"{report.replace(',', '-')}.xml"
     session.run("pytest", "-q", "-n", "2", f"--junitxml={junit}", *args, *session.posargs, env=env)
-
-
-def core(extras: str = "") -> str:
-    """The core from our wheelhouse, with extras. The version keeps pip from taking an older one from the index."""
-    return f"sb3-extra-buffers{f'[{extras}]' if extras else ''}=={CORE_VERSION}"
 
 
 @nox.session
@@ -104,7 +110,7 @@ def wheels(session: nox.Session) -> None:
     install(session, groups=("build", "test"))
     for old in WHEELHOUSE.glob("*"):
         old.unlink()
-    for folder in (*(ROOT / "packages" / name for name in PACKAGES), TEMPLATE):
+    for folder in (*(ROOT / "packages" / name for name in PACKAGES), *TEMPLATES):
         session.run("python", "-m", "build", "--no-isolation", "--outdir", str(WHEELHOUSE), str(folder), silent=True)
     # Runs before most other sessions, so arguments that are meant for those must not reach it.
     report = f"--junitxml={REPORTS / 'wheels.xml'}"
@@ -112,68 +118,98 @@ def wheels(session: nox.Session) -> None:
 
 
 @nox.session(requires=["wheels"])
-@nox.parametrize("package", list(PACKAGES))
+@nox.parametrize("package", ALONE)
 def tests(session: nox.Session, package: str) -> None:
     """Every distribution alone, with nothing installed but what it declares."""
-    name, _, version = PINNED[package].partition("==")
-    install(session, f"{name}[testing]=={version}", core(), groups=("test",))
+    install(session, ours(package, "testing"), groups=("test",))
     pytest(session, f"packages/{package}/tests", report=f"tests-{package}")
 
 
 @nox.session(requires=["wheels"])
 @nox.parametrize("codecs", ["built-in", "fast"])
 def buffers(session: nox.Session, codecs: str) -> None:
-    """What needs Stable-Baselines3, beside its classes and those of sb3-contrib, with every codec that is installed."""
-    install(session, core("testing,contrib,cli" + (",fast" if codecs == "fast" else "")), groups=("training",))
-    folders = [f"packages/core/tests/{folder}" for folder in NEED_SB3]
-    pytest(session, *folders, report=f"buffers-{codecs}")
+    """The buffer classes beside those of Stable-Baselines3 and sb3-contrib, with the built-in codecs and with all."""
+    fast = codecs == "fast"
+    install(session, ours("buffers", "testing,contrib" + (",fast" if fast else "")), groups=("training",))
+    # Only the buffer classes depend on the codecs that are installed.
+    pytest(session, f"packages/buffers/tests{'/compressed' if fast else ''}", report=f"buffers-{codecs}")
 
 
 @nox.session(requires=["wheels"])
 def devices(session: nox.Session) -> None:
-    """Buffers on a device, as far as the CPU shows it, with every codec that is installed."""
-    name, _, version = PINNED["gpu"].partition("==")
-    install(session, core("fast"), f"{name}[testing]=={version}", groups=("test",))
-    # What kernels do does not depend on the codecs that are installed; the session «tests» finds out.
-    pytest(session, "packages/gpu/tests", "--ignore=packages/gpu/tests/kernels", report="devices")
+    """Buffers on a device, on the CPU, with every codec that is installed."""
+    install(session, ours("buffers", "fast"), ours("gpu", "testing"), groups=("test",))
+    # Kernels and heaps do not depend on the codecs that are installed; the session "tests" runs their tests.
+    independent = [f"--ignore=packages/gpu/tests/{folder}" for folder in ("kernels", "memory")]
+    pytest(session, "packages/gpu/tests", *independent, report="devices")
 
 
 @nox.session(requires=["wheels"])
 def minimal(session: nox.Session) -> None:
-    """The core with no plugin: it lists and binds its own and says how to get the rest."""
-    install(session, core(), groups=("test",))
-    pytest(session, "tests/minimal", report="minimal")
+    """The core with no plugin, then the storage on it: each works, and says how to get the rest."""
+    install(session, ours("core"), groups=("test",))
+    pytest(session, "tests/minimal/test_core_alone.py", report="minimal-core")
+    install(session, ours("storage"))
+    pytest(session, "tests/minimal/test_storage_alone.py", report="minimal-storage")
 
 
 @nox.session(requires=["wheels"])
-@nox.parametrize("extras", list(COMBINATIONS))
-def combos(session: nox.Session, extras: str) -> None:
-    """The combinations of codecs that people install: exactly these are there, work, and the others are explained."""
-    install(session, core("" if extras == "nothing" else extras), groups=("test",))
-    pytest(session, "tests/combos", report=f"combos-{extras}", env={"EXPECTED_CODECS": " ".join(COMBINATIONS[extras])})
+def combos(session: nox.Session) -> None:
+    """The extras that people install: exactly their codecs work, the others are explained; "-- zstd gpu" tries two."""
+    unknown = sorted(set(session.posargs) - set(COMBINATIONS))
+    if unknown:
+        session.error(f"no such combination: {' '.join(unknown)}; there are: {' '.join(COMBINATIONS)}")
+    # One environment, because torch takes longer to install than everything else together. What a combination adds
+    # is removed before the next one.
+    install(session, ours("buffers"), groups=("test",))
+    before = _installed(session)
+    for extras in session.posargs or COMBINATIONS:
+        install(session, ours("buffers", extras))
+        session.run("python", "-m", "pip", "check", silent=True)
+        name = extras.replace(",", "-") or "nothing"
+        expected = {"EXPECTED_CODECS": " ".join(COMBINATIONS[extras])}
+        session.run("pytest", "-q", f"--junitxml={REPORTS / f'combos-{name}.xml'}", "tests/combos", env=expected)
+        if added := sorted(_installed(session) - before):
+            session.run("python", "-m", "pip", "uninstall", "--quiet", "--yes", *added, silent=True)
+
+
+def _installed(session: nox.Session) -> set[str]:
+    """Names of the distributions in the environment of a session."""
+    listed = session.run("python", "-m", "pip", "list", "--format=freeze", silent=True, log=False)
+    return {line.partition("==")[0] for line in str(listed).splitlines() if "==" in line}
 
 
 @nox.session(requires=["wheels"])
 def outsider(session: nox.Session) -> None:
-    """A stranger's codec beside the core alone: listed, bound and held to the contract by the stranger's own tests."""
-    install(session, core("testing,cli"), OUTSIDER, groups=("test",))
-    pytest(session, "examples/plugin-template/tests", "tests/outsider", report="outsider")
-    # As a stranger begins one: written by the command, installed, frozen, held to the contract.
-    fresh = Path(session.create_tmp(), "fresh-codec")
-    shutil.rmtree(fresh, ignore_errors=True)
-    session.run("sb3-buffers", "new-codec", "fresh", "--folder", str(fresh))
-    session.install("--quiet", "--no-deps", str(fresh))
-    golden = str(fresh / "tests" / "golden" / "fresh.json")
-    session.run("python", "-m", "sb3_extra_buffers.testing.freeze", "fresh", golden)
-    pytest(session, str(fresh / "tests"), "--rootdir", str(fresh), report="outsider-fresh")
+    """Plugins of a stranger: their own tests beside the core alone, then with buffers, then as a stranger begins."""
+    alone = "tests/outsider/test_outsider.py"
+    install(session, ours("core", "testing"), *OUTSIDERS, groups=("test",))
+    for template in TEMPLATES:
+        pytest(session, str(template / "tests"), "--rootdir", str(template), report=f"outsider-{template.name}")
+    pytest(session, alone, report="outsider-alone")
+    install(session, ours("cli"))
+    rest = [path for path in sorted(Path("tests/outsider").glob("test_*.py")) if path != Path(alone)]
+    if rest:
+        pytest(session, *map(str, rest), report="outsider-buffers")
+    # Written by the command, installed, held to the contract.
+    for kind in ("codec", "heap"):
+        fresh = Path(session.create_tmp(), f"fresh-{kind}")
+        shutil.rmtree(fresh, ignore_errors=True)
+        session.run("sb3-buffers", f"new-{kind}", "fresh", "--folder", str(fresh))
+        session.install("--quiet", "--no-deps", str(fresh))
+        if kind == "codec":
+            golden = str(fresh / "tests" / "golden" / "fresh.json")
+            session.run("python", "-m", "sb3_extra_buffers.testing.freeze", "fresh", golden)
+        pytest(session, str(fresh / "tests"), "--rootdir", str(fresh), report=f"outsider-fresh-{kind}")
 
 
 @nox.session(requires=["wheels"])
 def together(session: nox.Session) -> None:
     """Everything in one environment: what needs several distributions, and the documents."""
     # The documents export recordings to whatever there is an extra for.
-    exports = PINNED["recording"].replace("==", "[all]==")
-    install(session, core("testing,contrib,cli"), *PINNED.values(), exports, OUTSIDER, groups=("training",))
+    everything = [ours(folder) for folder in PACKAGES]
+    extras = [ours("buffers", "testing,contrib"), ours("recording", "all")]
+    install(session, *everything, *extras, *OUTSIDERS, groups=("training",))
     pytest(session, "tests/together", report="together")
 
 
@@ -182,9 +218,9 @@ def docs(session: nox.Session) -> None:
     """The site, with warnings as errors; «-- --version-folder» builds into a folder that is named for the version."""
     if sys.version_info < (3, 11):
         session.skip("the Sphinx that the site is made for needs Python 3.11")
-    install(session, core("contrib,testing"), PINNED["gpu"], PINNED["recording"], groups=("docs",))
+    install(session, ours("buffers", "contrib,testing,cli,gpu"), groups=("docs",))
     build = ROOT / "docs" / "_build"
-    html = build / (CORE_VERSION if "--version-folder" in session.posargs else "html")
+    html = build / (VERSION if "--version-folder" in session.posargs else "html")
     # A page that was removed must not stay, and every warning must be seen again.
     shutil.rmtree(html, ignore_errors=True)
     strict = ["--fail-on-warning", "--keep-going", "--fresh-env", "--quiet"]
@@ -211,25 +247,23 @@ def browser(session: nox.Session) -> None:
 @nox.session(python=OTHER_PYTHONS, requires=["wheels"])
 def pythons(session: nox.Session) -> None:
     """The layers without torch, on every other supported Python that is installed here."""
-    light = [package for package in PACKAGES if package != "gpu"]
-    install(session, core("testing"), *(PINNED[package] for package in light), groups=("test",))
-    folders = [f"packages/{package}/tests" for package in light]
-    # Whether the kit catches liars does not depend on the Python; the session «tests» finds out.
+    install(session, *map(ours, LIGHT), ours("storage", "testing"), groups=("test",))
+    folders = [f"packages/{package}/tests" for package in LIGHT]
+    # Whether the kit catches liars does not depend on the Python; the session "tests" finds out.
     pytest(session, *folders, "--ignore=packages/core/tests/testing", report=f"pythons-{session.python}")
 
 
 @nox.session(requires=["wheels"])
 def kernels(session: nox.Session) -> None:
     """Every Triton kernel compiled for the devices that people have: registers, spills and wide stores, as a table."""
-    name, _, version = PINNED["gpu"].partition("==")
-    install(session, f"{name}[triton]=={version}", core(), "rich")
+    install(session, ours("gpu", "triton"), "rich")
     session.run("python", "scripts/compile_kernels.py", *session.posargs)
 
 
 @nox.session(requires=["wheels"])
 def fuzz(session: nox.Session) -> None:
     """Every decoder and reader of files is given bytes that are nearly right, each for a second or two."""
-    install(session, core("testing,fast,sb3"), PINNED["recording"], "hypothesis", "rich")
+    install(session, ours("buffers", "testing,fast"), "hypothesis", "rich")
     if OWN_PYTHON == "3.11":  # the version that there are wheels of it for
         session.install("--quiet", "--constraint", str(CONSTRAINTS), "atheris", success_codes=[0, 1])
     session.run("python", "-m", "scripts.fuzz", *(session.posargs or ["--seconds", "1"]))
@@ -238,59 +272,58 @@ def fuzz(session: nox.Session) -> None:
 @nox.session(requires=["wheels"])
 def demo(session: nox.Session) -> None:
     """Train from images with a compressed buffer, and show what was learnt and what memory it took."""
-    install(session, core("fast,sb3"), groups=("demo",))
-    session.run("python", "-m", "examples.demo", *session.posargs)
+    install(session, ours("buffers", "fast"), groups=("demo",))
+    session.run("python", "examples/example_demo.py", *session.posargs)
 
 
 @nox.session(requires=["wheels"])
 def pong(session: nox.Session) -> None:
     """The examples of buffers on a device, in a short form: train from images twice, and watch what was learnt."""
-    install(session, core("fast,sb3,atari"), PINNED["gpu"], groups=("demo",))
+    install(session, ours("buffers", "fast,gpu,atari"), groups=("demo",))
     for kind in ("replay", "rollout"):
         folder = str(Path(session.create_tmp(), kind))
         device = session.posargs or ["--device", "cpu"]
-        session.run("python", "-m", f"examples.train_gpu_{kind}", "--quick", *device, "--save", folder)
+        session.run("python", f"examples/example_train_gpu_{kind}.py", "--quick", *device, "--save", folder)
         watch = ["--quick", *device, "--load", folder, "--render", "none"]
-        session.run("python", "-m", f"examples.watch_gpu_{kind}", *watch)
+        session.run("python", f"examples/example_watch_gpu_{kind}.py", *watch)
 
 
 @nox.session(requires=["wheels"])
 def examples(session: nox.Session) -> None:
     """The other examples in a short form, after the tests of what they are made of."""
-    exports = PINNED["recording"].replace("==", "[video]==")
-    install(session, core("fast,contrib,atari,vizdoom"), exports, groups=("training", "demo"))
+    extras = "fast,contrib,atari,vizdoom"
+    install(session, ours("buffers", extras), ours("recording", "video"), groups=("training", "demo"))
     pytest(session, "tests/examples", report="examples")
     out = session.create_tmp()
     evaluations = [["eval_memory_saving", "--out", out], ["eval_memory_loading", "--out", out]]
     doom = ["doom_segmentation", "--plot", str(Path(out, "doom.png")), "--train", "256"]
     for name, *arguments in (*evaluations, doom, ["train_actors", "--kill"]):
-        session.run("python", "-m", f"examples.{name}", "--quick", *arguments)
+        session.run("python", f"examples/example_{name}.py", "--quick", *arguments)
 
 
 @nox.session(requires=["wheels"])
 def learning(session: nox.Session) -> None:
     """The examples that train, evaluate and watch, in a short form, with compressed buffers and with SB3's own."""
-    video = PINNED["recording"].replace("==", "[video]==")
-    install(session, core("fast,sb3,atari"), video, groups=("demo",))
+    install(session, ours("buffers", "fast,atari"), ours("recording", "video"), groups=("demo",))
     folder = Path(session.create_tmp())
     for trainer, algorithm, game in (("replay", "dqn", "MsPacman"), ("rollout", "ppo", "Pong")):
         for buffer in ("sb3", "compressed"):
             short = ["--quick", "--envs", "2", "--game", game, "--buffer", buffer, "--save", str(folder)]
-            session.run("python", "-m", f"examples.train_{trainer}", *short)
+            session.run("python", f"examples/example_train_{trainer}.py", *short)
         model = ["--quick", "--game", game, "--algorithm", algorithm, "--load", str(folder)]
-        session.run("python", "-m", "examples.evaluate", *model, "--keep", "2000")
+        session.run("python", "examples/example_evaluate.py", *model, "--keep", "2000")
         watched = ["--render", "video", "--video", str(folder / f"{game}.mp4")]
-        session.run("python", "-m", "examples.watch", *model, *watched)
+        session.run("python", "examples/example_watch.py", *model, *watched)
     for trainer in ("her", "dict"):
-        session.run("python", "-m", f"examples.train_{trainer}", "--quick")
+        session.run("python", f"examples/example_train_{trainer}.py", "--quick")
     curves = ["--json", str(folder / "curves.json"), "--plot", str(folder / "curves.svg")]
-    session.run("python", "-m", "examples.learning_curves", "--quick", *curves)
+    session.run("python", "examples/example_learning_curves.py", "--quick", *curves)
 
 
 @nox.session(requires=["wheels"])
 def bench(session: nox.Session) -> None:
     """The benchmarks, in a short form; «nox -s bench -- buffers --game Pong» runs one of them, and takes its time."""
-    install(session, core("fast,sb3,atari,vizdoom"), PINNED["gpu"], PINNED["recording"], groups=("demo",))
+    install(session, ours("buffers", "fast,gpu,atari,vizdoom,cli"), groups=("demo",))
     short = [[name, "--quick"] for name in ("buffers", "codecs", "gpu", "recordings", "choosing")]
     short += [["frames", "--quick", "--games", "MsPacman"], ["imports"]]
     short += [["cold_reads", "--megabytes", "64", "--times", "3"]]

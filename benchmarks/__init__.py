@@ -1,1 +1,1 @@
-"""Scripts that measure. Run them from the root of the repository, as in ``python -m benchmarks.codecs --help``."""
+"""Scripts that measure. Run them from the root of a checkout, such as ``python -m benchmarks.codecs --help``."""

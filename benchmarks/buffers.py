@@ -11,13 +11,10 @@ import numpy as np
 import stable_baselines3
 import torch
 
-from benchmarks.buffer_building import CELLS
-from benchmarks.buffer_measure import Settings, Timings
-from benchmarks.buffer_run import measure_game
-from benchmarks.buffer_tables import buffer_tables
-from benchmarks.console import table_console
-from benchmarks.machine import machine_info, thread_scaling
-from benchmarks.options import add_json_option, positive
+from benchmarks._lib.buffer_figures import Settings, Timings, buffer_tables, measure_game
+from benchmarks._lib.buffers import CELLS
+from benchmarks._lib.console import add_json_option, positive, table_console
+from benchmarks._lib.machine import machine_info, thread_scaling
 from sb3_extra_buffers import codecs
 from sb3_extra_buffers.errors import ExtraBuffersError
 
@@ -25,12 +22,12 @@ DEFAULT_CODECS = ("none", "zstd/-3", "zstd/3", "lz4-block/0", "lz4-block", "rle-
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Play, measure, print a table, and write the figures to a file if asked to."""
+    """Play, measure, print tables, and write the figures if ``--json`` is given."""
     options = _options(arguments)
     frames = options.frames or (1024 if options.quick else 4096)
     transitions = options.transitions or (2_000 if options.quick else 20_000)
     settings = Settings(frames, options.rounds or (25 if options.quick else 150), options.threads)
-    # Tensors are made by one memcpy each; a second thread of torch would only add its noise.
+    # Tensors are made by one memcpy each; a second thread of torch only adds noise.
     torch.set_num_threads(1)
     console = table_console()
     try:
@@ -38,14 +35,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if options.cells:
             names = [f"{CELLS}{name}" for name in names]
         if missing:
-            console.print(f"Skipped, because not installed: {', '.join(missing)}", highlight=False, markup=False)
+            console.print(f"Skipped, not installed: {', '.join(missing)}", highlight=False, markup=False)
         timings, resident = measure_game(options.game, names, settings, frames, transitions)
     except ExtraBuffersError as error:
         sys.exit(f"error: {error}")
     scaling = thread_scaling()
     console.print(buffer_tables(f"{options.game}, observations of 4 x 84 x 84 bytes", timings, resident, transitions))
-    decoding = "as many threads as pay" if settings.threads is None else f"{settings.threads} threads"
-    note = f"torch: 1 thread. Decoding: {decoding}; two threads of plain zlib were {scaling:.2f} times as fast as one."
+    decoding = "automatic number of threads" if settings.threads is None else f"{settings.threads} threads"
+    note = f"torch: 1 thread. Decoding: {decoding}; speed-up of two threads of plain zlib: {scaling:.2f}."
     console.print(note, highlight=False)
     if options.json is not None:
         content = {
@@ -76,12 +73,14 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--game", default="MsPacman", help="name of an ALE game (default: %(default)s)")
     default = f"those installed of {' '.join(DEFAULT_CODECS)}"
     parser.add_argument("--codecs", nargs="+", metavar="CODEC", help=f"codecs with levels (default: {default})")
-    parser.add_argument("--rounds", type=positive, help="how often each operation is timed (default: 150)")
-    parser.add_argument("--frames", type=positive, help="frames to play, and transitions per buffer (default: 4096)")
-    parser.add_argument("--transitions", type=positive, help="of which resident memory is measured (default: 20000)")
-    parser.add_argument("--threads", type=positive, help="decode on so many threads (default: as many as pay)")
-    parser.add_argument("--cells", action="store_true", help="each observation by itself instead of frames")
-    quick = "about a minute: 25 rounds, 1024 frames, 2000 transitions, unless other options say more"
+    parser.add_argument("--rounds", type=positive, help="repetitions of each operation (default: 150)")
+    parser.add_argument("--frames", type=positive, help="frames to play, and size of the timed buffers (default: 4096)")
+    parser.add_argument(
+        "--transitions", type=positive, help="size of the buffers whose memory is measured (default: 20000)"
+    )
+    parser.add_argument("--threads", type=positive, help="threads that decode (default: chosen automatically)")
+    parser.add_argument("--cells", action="store_true", help="store whole observations instead of frames")
+    quick = "a short run of about a minute: 25 rounds, 1024 frames, 2000 transitions; other options still apply"
     parser.add_argument("--quick", action="store_true", help=quick)
     add_json_option(parser)
     options = parser.parse_args(arguments)
@@ -91,7 +90,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _selected(requested: list[str] | None) -> tuple[list[str], list[str]]:
-    """What to measure, as it is written when bound, and what of the default list is not installed."""
+    """Codecs to measure, with their levels, and codecs of the default list that are not installed."""
     installed, cell = codecs.names(), codecs.CellSpec(np.uint8, 4 * 84 * 84)
     missing = [text for text in DEFAULT_CODECS if requested is None and codecs.parse(text).name not in installed]
     wanted = requested or [text for text in DEFAULT_CODECS if text not in missing]
@@ -99,7 +98,7 @@ def _selected(requested: list[str] | None) -> tuple[list[str], list[str]]:
 
 
 def figures(name: str, timings: Timings, resident: int) -> dict[str, object]:
-    """What goes into the JSON file."""
+    """As JSON."""
     return {
         "codec": name,
         "times_smaller": timings.ratios[name],

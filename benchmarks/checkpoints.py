@@ -1,10 +1,9 @@
-"""How long a checkpoint takes, beside the pickle of Stable-Baselines3: ``python -m benchmarks.checkpoints --help``.
+"""How long does a checkpoint take, compared with a pickle? See ``python -m benchmarks.checkpoints --help``.
 
-A random player's view of an Atari game, as often as it takes to fill the buffer; then it is saved, 5,000 transitions
-are added and it is saved again to the same place, it is opened (the median of some times), a first batch is sampled,
-and everything is verified.
-Stable-Baselines3's own buffer is filled with ``--pickled`` transitions, pickled and unpickled in the same run; its
-times and sizes are scaled to the size of ours, and marked with «~».
+A buffer is filled with observations of random play, repeated as needed, and saved. 5,000 transitions are added and it
+is saved again to the same folder. Then it is opened (median of several times), a first batch is sampled, and the
+checkpoint is verified. Stable-Baselines3's buffer is filled with ``--pickled`` transitions, pickled and unpickled in
+the same run. Its times and sizes are scaled to the size of ours, and marked with a tilde.
 """
 
 from __future__ import annotations
@@ -26,10 +25,9 @@ from numpy.typing import NDArray
 from rich.table import Table
 from stable_baselines3.common.buffers import ReplayBuffer
 
-from benchmarks.atari import SCREEN, STACK, stacked_frames
-from benchmarks.console import counted, progress_bar, table_console
-from benchmarks.machine import machine_info
-from benchmarks.options import add_json_option, positive
+from benchmarks._lib.atari import SCREEN, STACK, stacked_frames
+from benchmarks._lib.console import add_json_option, counted, positive, progress_bar, table_console
+from benchmarks._lib.machine import machine_info
 from sb3_extra_buffers.compressed import CompressedReplayBuffer
 
 SPACE, ACTIONS = spaces.Box(0, 255, (STACK, SCREEN, SCREEN), np.uint8), spaces.Discrete(9)
@@ -40,9 +38,9 @@ ADDED, BATCH, OPENED = 5_000, 256, 9
 class Figures:
     """Seconds and bytes of one way to save.
 
-    :param what: the way
-    :param transitions: how many the buffer holds
-    :param measured: for how many it was measured; what was scaled is marked
+    :param what: name of the way
+    :param transitions: size of the buffer
+    :param measured: size for which it was measured; other figures are scaled
     """
 
     what: str
@@ -58,7 +56,7 @@ class Figures:
 
 
 def add(buffer: ReplayBuffer, film: NDArray[np.uint8], first: int, count: int) -> None:
-    """Add transitions, the film from its beginning again where it ends."""
+    """Add transitions; the film is repeated."""
     rewards, dones, actions = np.zeros(1, np.float32), np.zeros(1), np.zeros((1, 1), np.int64)
     for number in range(first, first + count):
         place = number % (len(film) - 1)
@@ -67,7 +65,7 @@ def add(buffer: ReplayBuffer, film: NDArray[np.uint8], first: int, count: int) -
 
 
 def timed(action: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds that something took, and what came of it."""
+    """Seconds of a call, and its result."""
     begin = time.perf_counter()
     found = action()
     return time.perf_counter() - begin, found
@@ -92,7 +90,7 @@ def checkpoint(film: NDArray[np.uint8], transitions: int, folder: Path) -> Figur
     add(buffer, film, transitions, ADDED)
     again_s, _ = timed(lambda: buffer.save(path))
     again = sum(file.stat().st_size for file in path.iterdir() if file.name not in before or "manifest" in file.name)
-    # Several times: it takes so little that others who use the machine would be measured.
+    # Several times: opening is so short that a single time would be noise.
     opened = [timed(lambda: CompressedReplayBuffer.load(path, "cpu")) for _ in range(OPENED)]
     open_s, loaded = median(seconds for seconds, _ in opened), opened[-1][1]
     first_s, _ = timed(lambda: loaded.sample(BATCH))
@@ -140,12 +138,17 @@ def show(figures: Sequence[Figures]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--sizes", type=positive, nargs="+", default=[100_000, 1_000_000], help="transitions")
-    parser.add_argument("--pickled", type=positive, default=10_000, help="transitions of the pickle that is measured")
-    parser.add_argument("--game", default="MsPacman")
-    parser.add_argument("--frames", type=positive, default=4_000, help="how long the film is that fills the buffers")
-    parser.add_argument("--folder", type=Path, help="where to save; a temporary folder if left out")
+    """Measure, print a table, and write the figures if ``--json`` is given."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.checkpoints", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--sizes", type=positive, nargs="+", default=[100_000, 1_000_000], help="sizes in transitions")
+    parser.add_argument(
+        "--pickled", type=positive, default=10_000, help="size of the pickled buffer (default: %(default)s)"
+    )
+    parser.add_argument("--game", default="MsPacman", help="name of an ALE game (default: %(default)s)")
+    parser.add_argument("--frames", type=positive, default=4_000, help="observations to play (default: %(default)s)")
+    parser.add_argument("--folder", type=Path, help="folder for the files (default: a temporary folder)")
     add_json_option(parser)
     given = parser.parse_args(arguments)
     film = np.ascontiguousarray(np.moveaxis(stacked_frames(given.game, given.frames), -1, 1))

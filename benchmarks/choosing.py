@@ -1,7 +1,7 @@
 """Which codec and layout suit which observations? See ``python -m benchmarks.choosing --help``.
 
-Several kinds of observations are played at random and given to the advisor, as ``sb3-buffers advise`` does. What it
-finds becomes a page with tables, a picture for each kind, and JSON.
+Several kinds of observations are played at random and given to the advisor, as ``sb3-buffers advise`` does. The results
+are a page with tables, a picture for each kind, and JSON.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecTransposeImage
 
-from benchmarks.machine import machine_info
-from benchmarks.options import positive
-from examples.doom_env import DoomEnv
+from benchmarks._lib.console import positive
+from benchmarks._lib.doom import DoomEnv
+from benchmarks._lib.machine import machine_info
 from sb3_extra_buffers.advisor import Advice, advise, make, picture, play
 from sb3_extra_buffers.compressed.report import readable
 
 
 class Palette(gymnasium.ObservationWrapper[NDArray[np.uint8], np.int64, NDArray[np.uint8]]):
-    """The screen of an Atari game as the console has it: numbers of colours."""
+    """The screen of an Atari game as indices into the palette of the console."""
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)
@@ -42,7 +42,7 @@ def _images(make_env: Callable[[], gymnasium.Env[Any, Any]]) -> VecEnv:
     return VecTransposeImage(DummyVecEnv([make_env]))
 
 
-#: Kinds of observations by name: what they are, and an environment that shows them.
+#: Kinds of observations by name: their title, and an environment.
 KINDS: dict[str, tuple[str, Callable[[], VecEnv]]] = {
     "gray": ("MsPacman, gray, four frames of 84 x 84 stacked", lambda: make("ALE/MsPacman-v5")),
     "palette": (
@@ -56,18 +56,20 @@ KINDS: dict[str, tuple[str, Callable[[], VecEnv]]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Play every kind, ask the advisor, and write what it says."""
+    """Play every kind, ask the advisor, and write its results."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.choosing", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS), help="default: all of them")
-    parser.add_argument("--steps", type=positive, default=4_000, help="how long each is played")
-    parser.add_argument("--size", type=positive, default=1_000_000, help="transitions that are planned")
+    parser.add_argument("--steps", type=positive, default=4_000, help="steps of each kind (default: %(default)s)")
+    parser.add_argument(
+        "--size", type=positive, default=1_000_000, help="planned size of the buffer (default: %(default)s)"
+    )
     parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="draw pareto-KIND.svg there")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write tables as Markdown")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures and the machine")
-    parser.add_argument("--redraw", type=Path, metavar="FILE", help="draw what was measured before, from its JSON")
-    parser.add_argument("--quick", action="store_true", help="a little of each, to see that it works")
+    parser.add_argument("--redraw", type=Path, metavar="FILE", help="draw the pictures again from a JSON file")
+    parser.add_argument("--quick", action="store_true", help="a short run with a few steps of each kind")
     options = parser.parse_args(arguments)
     command = shlex.join(["python", "-m", "benchmarks.choosing", *(sys.argv[1:] if arguments is None else arguments)])
     if options.redraw is not None:
@@ -92,17 +94,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def draw(kinds: Mapping[str, Any], folder: Path) -> None:
-    """A picture for each kind of observations.
+    """Draw a picture for each kind of observations.
 
-    :param kinds: what the advisor found, as JSON has it
-    :param folder: where they go
+    :param kinds: results of the advisor, as JSON
+    :param folder: folder of the pictures
     """
     for kind, figures in kinds.items():
         picture(figures).savefig(folder / f"pareto-{kind}.svg")
 
 
 def table(advice: Advice) -> str:
-    """What was measured, as Markdown."""
+    """The figures as a Markdown table."""
     columns = ("stored as", f"memory of {advice.transitions:,}", "times smaller", "add", "sample(32)")
     lines = ["| " + " | ".join(columns) + " |", "| --- | ---: | ---: | ---: | ---: |"]
     plain = advice.plain
@@ -116,7 +118,7 @@ def table(advice: Advice) -> str:
 
 
 def page(found: dict[str, Advice], has_pictures: bool, command: str) -> str:
-    """All kinds, as a page of the documents."""
+    """All kinds as a page of the documentation."""
     machine = machine_info()
     where = f"{machine['usable_cpus']} cores of {machine['processor']}, Python {machine['python']}"
     advice = next(iter(found.values()))

@@ -12,17 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.progress import Progress
 
-from benchmarks.atari import stacked_frames
-from benchmarks.codec_measure import CELLS, CodecFigures, measure_codec
-from benchmarks.codec_tables import codec_table
-from benchmarks.console import counted, progress_bar, table_console
-from benchmarks.machine import machine_info, thread_scaling
-from benchmarks.options import add_json_option, positive
+from benchmarks._lib.atari import stacked_frames
+from benchmarks._lib.codec_figures import CELLS, CodecFigures, codec_table, measure_codec
+from benchmarks._lib.console import add_json_option, counted, positive, progress_bar, table_console
+from benchmarks._lib.machine import machine_info, thread_scaling
 from sb3_extra_buffers import codecs
 from sb3_extra_buffers.errors import ExtraBuffersError
 from sb3_extra_buffers.memory import Bytes
 
-# gzip at its default level 9 takes some 2 ms per cell to encode, and with that minutes over all rounds.
+# gzip at its default level 9 needs about 2 ms to encode a cell, which is minutes over all rounds.
 DEFAULT_CODECS = (
     *("none", "rle", "rle-jit", "gzip/1", "igzip/0", "igzip/1"),
     *("lz4-frame/0", "lz4-block/0", "lz4-block/9", "zstd/-5", "zstd/1", "zstd/3"),
@@ -30,7 +28,7 @@ DEFAULT_CODECS = (
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Play, measure, print one table per game and memory order, and write the figures to a file if asked to."""
+    """Play, measure, print one table per game and memory order, and write the figures if ``--json`` is given."""
     options = _options(arguments)
     rounds = options.rounds or (2 if options.quick else 25)
     frames = max(CELLS, options.frames or (CELLS if options.quick else 1024))
@@ -42,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         cell = codecs.CellSpec(np.uint8, 84 * 84 * 4)
         bound = [codecs.bind(spec, cell) for spec in specs]
         if missing:
-            console.print(f"Skipped, because not installed: {', '.join(missing)}", highlight=False, markup=False)
+            console.print(f"Skipped, not installed: {', '.join(missing)}", highlight=False, markup=False)
         results: list[dict[str, Any]] = []
         with progress_bar() as progress:
             for game in games:
@@ -57,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for result in results:
         title = f"{result['game']}, memory order {result['order'].upper()}, cells of {cell.nbytes:,} bytes"
         console.print(codec_table(title, result["figures"]))
-    console.print(f"Two threads of plain zlib were {scaling:.2f} times as fast as one here.", highlight=False)
+    console.print(f"Speed-up of two threads of plain zlib: {scaling:.2f}.", highlight=False)
     if options.json is not None:
         settings = {"rounds": rounds, "frames": frames, "cells_per_call": CELLS, "skipped": missing}
         tables = [{**result, "figures": [one.to_json() for one in result["figures"]]} for result in results]
@@ -75,16 +73,16 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--order", choices=("hwc", "chw"), help="memory order of the frames (default: both)")
     default = f"those installed of {' '.join(DEFAULT_CODECS)}, and any other installed codec at its default level"
     parser.add_argument("--codecs", nargs="+", metavar="CODEC", help=f"codecs with levels (default: {default})")
-    parser.add_argument("--rounds", type=positive, help="how often each variant is timed (default: 25)")
-    parser.add_argument("--frames", type=positive, help=f"observations to store, at least {CELLS} (default: 1024)")
-    quick = "a few seconds only: 2 rounds, 256 frames, MsPacman and hwc, unless other options say more"
+    parser.add_argument("--rounds", type=positive, help="repetitions of each variant (default: 25)")
+    parser.add_argument("--frames", type=positive, help=f"number of observations, at least {CELLS} (default: 1024)")
+    quick = "a short run of seconds: 2 rounds, 256 frames, MsPacman and hwc; other options still apply"
     parser.add_argument("--quick", action="store_true", help=quick)
     add_json_option(parser)
     return parser.parse_args(arguments)
 
 
 def _selected(requested: list[str] | None) -> tuple[list[codecs.CodecSpec], list[str]]:
-    """What to measure, and what of the default list is not installed. What was asked for by name is never skipped."""
+    """Codecs to measure, and codecs of the default list that are not installed. Requested ones are not skipped."""
     if requested is not None:
         return [codecs.parse(text) for text in requested], []
     installed, listed = codecs.names(), [codecs.parse(text) for text in DEFAULT_CODECS]

@@ -1,4 +1,4 @@
-"""What does a batch cost that is not in memory, with read-ahead and without? ``python -m benchmarks.cold_reads``."""
+"""How long does it take to read a batch that is not in memory? See ``python -m benchmarks.cold_reads --help``."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ import numpy as np
 from rich import box
 from rich.table import Table
 
-from benchmarks.console import counted, progress_bar, table_console
-from benchmarks.options import made_folder, positive
+from benchmarks._lib.console import counted, made_folder, positive, progress_bar, table_console
 from sb3_extra_buffers.heaps import create
 
 if TYPE_CHECKING:
@@ -27,11 +26,11 @@ _ROW = 1000
 
 
 class Reads:
-    """Batches of random cells from a heap in a file, in three ways.
+    """Batches of random cells of an ``mmap`` heap.
 
-    :param folder: where the file is to be
+    :param folder: folder of the file
     :param nbytes: size of the file
-    :param batch: how many payloads are read at a time
+    :param batch: payloads per batch
     """
 
     def __init__(self, folder: str, nbytes: int, batch: int) -> None:
@@ -49,22 +48,22 @@ class Reads:
         os.fsync(heap._file.fileno())
 
     def evict(self) -> None:
-        """Have the system forget the file."""
+        """Remove the file from the page cache."""
         self._heap._advice.let_go()
         os.posix_fadvise(self._heap._file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
     def warm(self) -> None:
-        """Have all of the file in memory."""
+        """Read the whole file into the page cache."""
         file = self._heap._file.fileno()
         for place in range(0, self._heap.capacity, 1 << 24):
             os.pread(file, 1 << 24, place)
 
     def seconds(self, ahead: bool, prepare: Callable[[], None] | None, times: int) -> float:
-        """The median of reading a batch.
+        """Median time to read a batch.
 
-        :param ahead: whether the system is told about the batch first
-        :param prepare: what to do before each
-        :param times: how often
+        :param ahead: whether to request read-ahead first
+        :param prepare: called before each batch, untimed
+        :param times: number of batches
         """
         taken = []
         for _ in range(times):
@@ -80,7 +79,7 @@ class Reads:
         return median(taken)
 
     def seconds_of_advice(self, times: int) -> float:
-        """The median of telling the system about a batch, and nothing else."""
+        """Median time to request read-ahead of a batch."""
         taken = []
         for _ in range(times):
             starts, lengths = self._heap.locate(self._random.integers(0, self._cells, self._batch))
@@ -90,17 +89,22 @@ class Reads:
         return median(taken)
 
     def advise(self, option: int) -> None:
-        """Tell the system how the mapping is read."""
+        """Set the ``madvise`` option of the mapping."""
         self._heap._advice._mapping.madvise(option)
 
 
 def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--megabytes", type=positive, default=1000, help="size of the file")
-    parser.add_argument("--batch", type=positive, default=256, help="payloads in a batch")
-    parser.add_argument("--times", type=positive, default=15, help="batches of each kind")
-    parser.add_argument("--folder", type=made_folder, default=tempfile.gettempdir(), help="on the disk to be measured")
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cold_reads", description=__doc__)
+    parser.add_argument("--megabytes", type=positive, default=1000, help="size of the file (default: %(default)s)")
+    parser.add_argument("--batch", type=positive, default=256, help="payloads per batch (default: %(default)s)")
+    parser.add_argument("--times", type=positive, default=15, help="batches of each kind (default: %(default)s)")
+    parser.add_argument(
+        "--folder",
+        type=made_folder,
+        default=tempfile.gettempdir(),
+        help="folder on the disk to measure (default: %(default)s)",
+    )
     options = parser.parse_args()
     reads = Reads(str(options.folder), options.megabytes * 10**6, options.batch)
     rows = {}
@@ -112,7 +116,7 @@ def main() -> None:
     reads.warm()
     rows["in memory, without read-ahead"] = reads.seconds(False, None, 4 * options.times)
     rows["in memory, with read-ahead"] = reads.seconds(True, None, 4 * options.times)
-    rows["in memory, the advice alone"] = reads.seconds_of_advice(4 * options.times)
+    rows["in memory, read-ahead request alone"] = reads.seconds_of_advice(4 * options.times)
     title = f"{options.batch} payloads of {PAYLOAD_NBYTES} bytes from a file of {options.megabytes} MB, medians"
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     table.add_column("how")

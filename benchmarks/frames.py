@@ -10,16 +10,12 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.buffer_building import FRAMES, SB3
-from benchmarks.buffer_measure import Settings
-from benchmarks.buffer_run import measure_game
-from benchmarks.buffer_tables import buffer_tables
+from benchmarks._lib.buffer_figures import Settings, buffer_tables, measure_game
+from benchmarks._lib.buffers import FRAMES, SB3
+from benchmarks._lib.console import add_json_option, positive, table_console
+from benchmarks._lib.frame_growth import draw_growth, measure_growth
+from benchmarks._lib.machine import machine_info, thread_scaling
 from benchmarks.buffers import figures
-from benchmarks.console import table_console
-from benchmarks.frame_growth import measure_growth
-from benchmarks.frame_plot import draw_growth
-from benchmarks.machine import machine_info, thread_scaling
-from benchmarks.options import add_json_option, positive
 from sb3_extra_buffers.errors import ExtraBuffersError
 from sb3_extra_buffers.stores import PREFERENCES
 
@@ -27,9 +23,9 @@ _CONTENDERS = [*(f"{FRAMES}{prefer}" for prefer in PREFERENCES), f"{FRAMES}speed
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Play, measure, print tables, draw, and write the figures to a file if asked to."""
+    """Play, measure, print tables, draw, and write the figures if ``--json`` is given."""
     options = _options(arguments)
-    # Tensors are made by one memcpy each; a second thread of torch would only add its noise.
+    # Tensors are made by one memcpy each; a second thread of torch only adds noise.
     torch.set_num_threads(1)
     console = table_console()
     quick = options.quick
@@ -55,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     content["growth"] = [point.as_json() for point in growth]
     for point in growth:
         console.print(str(point), highlight=False)
-    console.print(f"Two threads of plain zlib were {thread_scaling():.2f} times as fast as one.", highlight=False)
+    console.print(f"Speed-up of two threads of plain zlib: {thread_scaling():.2f}.", highlight=False)
     if options.plot is not None:
         draw_growth(growth, options.games[0], options.plot)
     if options.json is not None:
@@ -65,16 +61,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.frames",
-        description="Measure the frame store beside Stable-Baselines3's buffers, and how its cost grows with its size.",
+        description="Measure the frame layout beside Stable-Baselines3's buffers, and its cost by size.",
         epilog="example: python -m benchmarks.frames --games MsPacman Pong --plot frames.svg --json frames.json",
     )
     parser.add_argument("--games", nargs="+", default=["MsPacman", "Pong"], help="ALE games (default: %(default)s)")
-    parser.add_argument("--transitions", type=positive, help="in each buffer (default: 50000)")
-    parser.add_argument("--frames", type=positive, help="frames to play (default: as many as transitions)")
-    parser.add_argument("--rounds", type=positive, help="how often each operation is timed (default: 200)")
-    parser.add_argument("--growth", nargs="+", type=positive, metavar="N", help="sizes (default: 10000 to 1000000)")
+    parser.add_argument("--transitions", type=positive, help="size of the buffers (default: 50000)")
+    parser.add_argument("--frames", type=positive, help="frames to play (default: as --transitions)")
+    parser.add_argument("--rounds", type=positive, help="repetitions of each operation (default: 200)")
+    parser.add_argument(
+        "--growth", nargs="+", type=positive, metavar="N", help="sizes in transitions (default: 10000 to 1000000)"
+    )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the growth as .svg or .png")
-    parser.add_argument("--quick", action="store_true", help="about a minute: small buffers, few rounds")
+    parser.add_argument("--quick", action="store_true", help="a short run of about a minute")
     add_json_option(parser)
     return parser.parse_args(arguments)
 

@@ -13,28 +13,31 @@ import numpy as np
 import stable_baselines3
 import torch
 
-from benchmarks.atari import stacked_frames
-from benchmarks.buffer_measure import Settings, Timings
-from benchmarks.console import counted, progress_bar, table_console
-from benchmarks.gpu_building import CONTENDERS
-from benchmarks.gpu_measure import ENVIRONMENTS, measure_on_device
-from benchmarks.gpu_memory import Memory
-from benchmarks.gpu_plot import draw_device
-from benchmarks.gpu_tables import goals, gpu_table
-from benchmarks.machine import machine_info
-from benchmarks.options import add_json_option, positive
-from examples.plotting import check_plot_option
+from benchmarks._lib.atari import stacked_frames
+from benchmarks._lib.buffer_figures import Settings, Timings
+from benchmarks._lib.console import add_json_option, counted, positive, progress_bar, table_console
+from benchmarks._lib.gpu_figures import (
+    CONTENDERS,
+    ENVIRONMENTS,
+    Memory,
+    draw_device,
+    goals,
+    gpu_table,
+    measure_on_device,
+)
+from benchmarks._lib.machine import machine_info
+from benchmarks._lib.plotting import check_plot_option
 from sb3_extra_buffers.errors import ExtraBuffersError
 from sb3_extra_buffers.gpu_buffers.devices import as_device
 
-#: Fewer would repeat themselves within one batch.
+#: Fewer would repeat within one batch.
 _FEWEST_FRAMES = 256
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Play, measure, print a table and the goals, and draw or write the figures if asked to."""
+    """Play, measure, print a table and the goals, draw and write the figures if asked to."""
     options = _options(arguments)
-    # Tensors are made by one memcpy each; a second thread of torch would only add its noise.
+    # Tensors are made by one memcpy each; a second thread of torch only adds noise.
     torch.set_num_threads(1)
     quick = options.quick
     transitions = options.transitions or (2_000 if quick else 20_000)
@@ -47,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = table_console()
     title = f"{options.game} on {device}, {transitions:,} transitions of 4 x 84 x 84 bytes"
     console.print(gpu_table(title, timings, memory))
-    if not quick:  # in a small buffer the staging area counts as much as the payloads, and few rounds prove nothing
+    if not quick:  # small buffers and few rounds do not show whether goals are reached
         for line in goals(timings, memory):
             console.print(line, highlight=False)
     if options.plot is not None:
@@ -105,17 +108,19 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         description="Measure replay buffers on a torch device beside Stable-Baselines3's, on Atari frames.",
         epilog="example: python -m benchmarks.gpu --device cuda --plot gpu.svg --json gpu.json",
     )
-    parser.add_argument("--device", default="auto", help="cpu, cuda, mps, … (default: auto, cuda if there is one)")
+    parser.add_argument(
+        "--device", default="auto", help="cpu, cuda, mps, … (default: auto, which is cuda if available)"
+    )
     parser.add_argument("--game", default="MsPacman", help="name of an ALE game (default: %(default)s)")
-    codecs = f"and «frames» (default: {' '.join(CONTENDERS)})"
+    codecs = f"codecs, and frames for the frame layout (default: {' '.join(CONTENDERS)})"
     parser.add_argument("--codecs", nargs="+", metavar="CODEC", default=list(CONTENDERS), help=codecs)
-    parser.add_argument("--transitions", type=positive, help="in each buffer (default: 20000)")
-    parser.add_argument("--frames", type=positive, help="frames to play (default: as many as transitions)")
-    parser.add_argument("--rounds", type=positive, help="how often each operation is timed (default: 200)")
-    # A second thread would measure what else the machine does: whoever waits for both waits for the slower one.
-    parser.add_argument("--threads", type=positive, default=1, help="threads of the host that decode (default: 1)")
+    parser.add_argument("--transitions", type=positive, help="size of the buffers (default: 20000)")
+    parser.add_argument("--frames", type=positive, help="frames to play (default: as --transitions)")
+    parser.add_argument("--rounds", type=positive, help="repetitions of each operation (default: 200)")
+    # With two threads, the load of the machine would count: a batch waits for the slower thread.
+    parser.add_argument("--threads", type=positive, default=1, help="threads that decode on the host (default: 1)")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures as .svg or .png")
-    parser.add_argument("--quick", action="store_true", help="half a minute: small buffers, few rounds, no verdict")
+    parser.add_argument("--quick", action="store_true", help="a short run of half a minute, without the goals")
     add_json_option(parser)
     options = parser.parse_args(arguments)
     if options.frames is not None and options.frames < _FEWEST_FRAMES:

@@ -1,4 +1,4 @@
-"""What does it cost to import the core, to list codecs, to bind each of them? See ``python -m benchmarks.imports``."""
+"""How long do importing the core, and listing and binding codecs take? See ``python -m benchmarks.imports --help``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statistics import median
 from rich import box
 from rich.table import Table
 
-from benchmarks.console import table_console
+from benchmarks._lib.console import table_console
 from sb3_extra_buffers import codecs
 
 _ROUNDS = 7
@@ -18,7 +18,7 @@ _TIMED = "import time; begin = time.process_time(); {}; print(time.process_time(
 
 
 def main() -> None:
-    """Time each statement in fresh interpreters, in turn, and print the medians."""
+    """Time each statement in fresh interpreters, alternately, and print the medians."""
     argparse.ArgumentParser(prog="python -m benchmarks.imports", description=__doc__).parse_args()
     bind = "from sb3_extra_buffers.codecs import CellSpec, bind; bind({!r}, CellSpec('u1', 28224))"
     statements = {

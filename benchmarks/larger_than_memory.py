@@ -1,16 +1,20 @@
-"""A heap that is really larger than memory: ``python -m benchmarks.larger_than_memory --help``.
+"""A heap that is larger than memory. See ``python -m benchmarks.larger_than_memory --help``.
 
-A process that may hold little memory, the cache of its files included, fills a heap ``mmap`` of several times as much
-and reads batches of random payloads from it; each is compared with what was written.
+A process in a control group with little memory, page cache included, fills an ``mmap`` heap of several times as much.
+It then reads batches of random payloads and compares each with what was written.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -19,22 +23,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.memory_limit import MemoryLimit, NotPermittedError, memory_limit
-
 if TYPE_CHECKING:
     from sb3_extra_buffers_heap_mmap.mmap import MmapHeap
 
+_CONTROL_GROUPS = Path("/sys/fs/cgroup")
 PAYLOAD_NBYTES, _ROW = 4096, 64
 _PATTERN = np.arange(PAYLOAD_NBYTES, dtype=np.uint32) * np.uint32(2_654_435_761)
 
 
 def payloads(cells: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """What cells hold: bytes that differ from cell to cell."""
+    """The payloads of cells: bytes that differ from cell to cell."""
     return ((_PATTERN + cells.astype(np.uint32)[:, np.newaxis] * np.uint32(40_503)) >> np.uint32(16)).astype(np.uint8)
 
 
 def batch(heap: MmapHeap, cells: NDArray[np.int64], ahead: bool) -> tuple[float, int]:
-    """Read a batch: how long it took, and how many payloads were wrong."""
+    """Read a batch. Returns the seconds, and the number of wrong payloads."""
     starts, lengths = heap.locate(cells)
     begin = perf_counter()
     if ahead:
@@ -46,7 +49,7 @@ def batch(heap: MmapHeap, cells: NDArray[np.int64], ahead: bool) -> tuple[float,
 
 
 def fill_and_read(nbytes: int, batches: int, size: int, folder: str) -> dict[str, Any]:
-    """Fill a heap, and read batches with read-ahead and without."""
+    """Fill a heap, then read batches with and without read-ahead."""
     from sb3_extra_buffers.heaps import create
 
     cells = nbytes // PAYLOAD_NBYTES // _ROW * _ROW
@@ -67,12 +70,19 @@ def fill_and_read(nbytes: int, batches: int, size: int, folder: str) -> dict[str
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--megabytes", type=int, default=1024, help="size of the heap")
-    parser.add_argument("--limit", type=int, default=192, help="megabytes that the process may hold, with its cache")
-    parser.add_argument("--batches", type=int, default=30, help="of each kind")
-    parser.add_argument("--size", type=int, default=256, help="payloads in a batch")
-    parser.add_argument("--folder", default=tempfile.gettempdir(), help="on a disk")
+    """Measure in a limited process, and print the result."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.larger_than_memory", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--megabytes", type=int, default=1024, help="size of the heap (default: %(default)s)")
+    parser.add_argument(
+        "--limit", type=int, default=192, help="memory limit in megabytes, page cache included (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--batches", type=int, default=30, help="batches with and without read-ahead (default: %(default)s)"
+    )
+    parser.add_argument("--size", type=int, default=256, help="payloads per batch (default: %(default)s)")
+    parser.add_argument("--folder", default=tempfile.gettempdir(), help="folder of the file (default: %(default)s)")
     parser.add_argument("--inside", type=json.loads, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.inside is not None:
@@ -89,12 +99,71 @@ def main(arguments: list[str] | None = None) -> int:
     except NotPermittedError as error:
         print(f"Not measured: {error}.")
         return 0
-    print(f"{given.megabytes} MB in a process that may hold {given.limit} MB; the most that it held: {most >> 20} MB")
+    print(f"{given.megabytes} MB in a process limited to {given.limit} MB; its peak: {most >> 20} MB")
     print(f"filled in {found['fill_s']:.1f} s; a batch of {given.size} payloads of {PAYLOAD_NBYTES} bytes, medians:")
     print(f"  with read-ahead    {found['ahead_ms']:8.1f} ms")
     print(f"  without            {found['alone_ms']:8.1f} ms")
     print(f"wrong payloads: {found['wrong']} of {2 * given.batches * given.size}")
     return int(found["wrong"] > 0)
+
+
+class NotPermittedError(Exception):
+    """No control group can be made; the message says why."""
+
+
+@dataclass(frozen=True)
+class MemoryLimit:
+    """A control group. It limits the memory of its processes, page cache included.
+
+    :param folder: folder of the group
+    :param is_second: whether it is a version 2 control group
+    """
+
+    folder: Path
+    is_second: bool
+
+    def enter(self) -> None:
+        """Move this process into the group."""
+        (self.folder / "cgroup.procs").write_text(str(os.getpid()))
+
+    @property
+    def most_nbytes(self) -> int:
+        """Peak memory of the group."""
+        name = "memory.peak" if self.is_second else "memory.max_usage_in_bytes"
+        return int((self.folder / name).read_text())
+
+
+@contextmanager
+def memory_limit(nbytes: int) -> Iterator[MemoryLimit]:
+    """A control group limited to so many bytes. It is removed at the end."""
+    folder, is_second = _own_group()
+    limit = MemoryLimit(folder / f"sb3-extra-buffers-{os.getpid()}", is_second)
+    try:
+        limit.folder.mkdir()
+    except OSError as error:
+        raise NotPermittedError(f"no control group can be made in {folder} ({error.strerror})") from None
+    try:
+        name = "memory.max" if is_second else "memory.limit_in_bytes"
+        try:
+            (limit.folder / name).write_text(str(nbytes))
+        except OSError as error:
+            raise NotPermittedError(f"{limit.folder / name} cannot be set ({error.strerror})") from None
+        yield limit
+    finally:
+        limit.folder.rmdir()
+
+
+def _own_group() -> tuple[Path, bool]:
+    """Folder of this process's control group, and whether it is version 2."""
+    path = Path("/proc/self/cgroup")
+    lines = [line.split(":", 2) for line in path.read_text().splitlines()] if path.exists() else []
+    for _, controllers, group in lines:
+        if "memory" in controllers.split(","):
+            return _CONTROL_GROUPS / "memory" / group.lstrip("/"), False
+    for _, controllers, group in lines:
+        if not controllers and (_CONTROL_GROUPS / "cgroup.controllers").exists():
+            return _CONTROL_GROUPS / group.lstrip("/"), True
+    raise NotPermittedError("this system has no control groups with memory")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""What does it cost to record, to save and to read again? See ``python -m benchmarks.recordings``.
+"""How fast and how small are recordings? See ``python -m benchmarks.recordings --help``.
 
-Every recording stands beside a ring of plain numpy arrays that is filled with the same frames.
+Every recording is compared with a ring of plain numpy arrays that is filled with the same frames.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from rich import box
 from rich.table import Table
 
-from benchmarks.console import table_console
-from examples.doom_env import DoomEnv
+from benchmarks._lib.console import table_console
+from benchmarks._lib.doom import DoomEnv
 from sb3_extra_buffers.recording import RecordBuffer, force_alloc_mem, load
 
 Frames = NDArray[Any]
@@ -34,8 +34,11 @@ STORAGE: dict[str, dict[str, Any]] = {
 
 def main() -> None:
     """Play, record, and print a table for each kind of frames."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a few frames, to see that it works")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.recordings",
+        description="Time and size of recordings: add, read, save, read the file.",
+    )
+    parser.add_argument("--quick", action="store_true", help="a short run with a few frames")
     count = 60 if parser.parse_args().quick else 1500
     sources: dict[str, Callable[[], gymnasium.Env[Any, Any]]] = {
         "Doom, masks, 120 x 160": lambda: DoomEnv(observe="mask", frame_skip=1),

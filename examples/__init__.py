@@ -1,1 +1,1 @@
-"""Scripts that show. Run them from the root of the repository, as in ``python -m examples.demo --help``."""
+"""Scripts to run from a checkout, such as ``python examples/example_demo.py --help``."""

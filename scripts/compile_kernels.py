@@ -1,20 +1,20 @@
-"""Compile every Triton kernel for every kind of GPU, without one, and look at the machine code.
+"""Compile every Triton kernel for several GPU architectures, without a GPU, and check the machine code.
 
-``python scripts/compile_kernels.py`` prints a table and fails if a kernel does not compile, spills registers, needs
-more of them than it may, or if decoding does without 128-bit stores where it could have them. It takes a minute or two,
-and needs the distribution ``sb3-extra-buffers-gpu``, Triton, and nothing of CUDA or ROCm: Triton brings the compilers.
+``python scripts/compile_kernels.py`` prints a table. It fails if a kernel does not compile, spills registers, exceeds
+its register limit, or if an aligned decode has no 128-bit stores. It takes a minute or two, and needs the distribution
+``sb3-extra-buffers-gpu`` and Triton, but neither CUDA nor ROCm: Triton contains the compilers.
 
-How many registers a thread may have is in :data:`CAPS`. The figures follow from how many programs shall run at once:
+:data:`CAPS` has the register limits per thread. They follow from the number of programs that should run in parallel:
 
 - NVIDIA has 65,536 registers for each multiprocessor, and a program of four warps has 128 threads. With 64 registers,
-  eight programs fit, which is 32 warps: half of what there can be, and enough to hide the way to memory. Decoding and
-  encoding are held to that, by the launch as well (``maxnreg``).
-- ``decode_chunks`` has one program for each chunk, which are some hundreds in a batch: two or three for each
-  multiprocessor. What it waits for is the way to memory, patch after patch. It may take 128, with which four fit.
-- AMD's gfx942 has 512 registers for each lane of a SIMD. With 128, four waves share a SIMD. ``decode_cells`` may take
-  168, with which three do: it needs that many where rows are not aligned, and with four waves forced it spills.
+  eight programs fit, which is 32 warps: half of the maximum, and enough to hide memory latency. The launch sets this
+  limit for decoding and encoding, too (``maxnreg``).
+- ``decode_chunks`` has one program per chunk, some hundreds in a batch: two or three per multiprocessor. It is bound by
+  memory latency, patch by patch. Its limit is 128, with which four programs fit.
+- AMD's gfx942 has 512 registers per lane of a SIMD. With 128, four waves share a SIMD. The limit of ``decode_cells`` is
+  168, with which three do: it needs that many for unaligned rows, and spills with four waves.
 
-A spill is a register that is saved to memory: ``STL`` in the code of NVIDIA, what the compiler counts for AMD.
+A spill is a register that is saved to memory: ``STL`` in NVIDIA code, the count of the compiler for AMD.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-#: Registers for each thread: on NVIDIA, on AMD.
+#: Register limits per thread: on NVIDIA, on AMD.
 CAPS = {
     "decode_cells": (64, 168),
     "count_runs": (64, 128),
@@ -40,13 +40,13 @@ CUDA, HIP = (80, 90, 100, 120), ("gfx942",)
 
 @dataclass(frozen=True)
 class Variant:
-    """A kernel as it is compiled for some arguments.
+    """A kernel with the types of its arguments.
 
     :param kernel: its name
-    :param label: what the arguments mean
-    :param types: of the arguments that are not known when it is compiled
-    :param constants: those that are; a plain argument that is 1 belongs here too, as Triton treats it
-    :param aligned: arguments that multiples of 16 are passed for, besides pointers
+    :param label: description of the arguments
+    :param types: types of the run-time arguments
+    :param constants: compile-time arguments; Triton also treats a run-time argument of 1 as one
+    :param aligned: arguments besides pointers that are multiples of 16
     :param is_wide: whether it must have 128-bit stores
     """
 
@@ -60,15 +60,15 @@ class Variant:
 
 @dataclass
 class Finding:
-    """What became of a variant.
+    """The result of compiling a variant.
 
-    :param variant: what was compiled
-    :param target: for what
-    :param registers: for each thread
-    :param spills: how many times a register is saved to memory
+    :param variant: the compiled variant
+    :param target: the target architecture
+    :param registers: registers per thread
+    :param spills: number of spills
     :param shared: bytes of shared memory
-    :param stores: how many 128-bit stores there are
-    :param problems: why it must not stay so
+    :param stores: number of 128-bit stores
+    :param problems: violated requirements
     """
 
     variant: Variant
@@ -80,7 +80,7 @@ class Finding:
     problems: list[str] = field(default_factory=list)
 
     def judge(self, cap: int) -> None:
-        """Note every problem."""
+        """Check all requirements."""
         if self.spills:
             self.problems.append(f"spills {self.spills} times")
         if self.registers > cap:
@@ -90,7 +90,7 @@ class Finding:
 
 
 def variants() -> list[Variant]:
-    """Everything that is compiled: the common cases, and those at the edges of what kernels are written for."""
+    """All variants: the common cases, and the limits of the kernels."""
     elements = ((1, 2, "images"), (4, 2, "floats"), (16, 4, "16 bytes, large"), (1, 8, "huge"))
     found = [variant for item, width, label in elements for variant in rle_variants(item, width, label)]
     images = [variant for variant in found if variant.label == "images"]
@@ -100,18 +100,17 @@ def variants() -> list[Variant]:
 
 
 def rle_variants(item: int, width: int, label: str) -> list[Variant]:
-    """The kernels for cells, for some size of elements and of run ends."""
-    from sb3_extra_buffers.gpu_buffers.kernels.rle_decode import launch as decode
-    from sb3_extra_buffers.gpu_buffers.kernels.rle_encode import launch as encode
+    """The run-length kernels for one size of elements and of run ends."""
+    from sb3_extra_buffers.gpu_buffers.kernels import rle_decode, rle_encode
 
     numbers = {"count": "i64" if width == 8 else "i32", "stride": "i32", "tiles": "i32"}
-    wide, constants = ("count", "stride"), {"ITEM": item, "BLOCK": encode.BLOCK}
+    wide, constants = ("count", "stride"), {"ITEM": item, "BLOCK": rle_encode.BLOCK}
     types = {"rows": "*u8", "counts": "*i32"} | numbers
     found = [Variant("count_runs", label, types, constants, wide)]
     types = {"rows": "*u8", "before": "*i64", "lengths": "*i64", "offsets": "*i64", "out": "*u8"} | numbers
     found.append(Variant("write_payloads", label, types, constants | {"WIDTH": width}, wide))
     types = {"addresses": "*i64", "lengths": "*i64", "out": "*u8", "status": "*i32", "scale": "fp32"} | numbers
-    constants = {"ITEM": item, "WIDTH": width, "SCALED": False, "BLOCK": decode.BLOCK}
+    constants = {"ITEM": item, "WIDTH": width, "SCALED": False, "BLOCK": rle_decode.BLOCK}
     found.append(Variant("decode_cells", label, types, constants, wide, is_wide=True))
     if item == 1:
         found.append(Variant("decode_cells", f"{label}, not aligned", types | {"lengths": "*i32"}, constants))
@@ -122,11 +121,11 @@ def rle_variants(item: int, width: int, label: str) -> list[Variant]:
 
 def frame_variants() -> list[Variant]:
     """The kernel for chunks of frames."""
-    from sb3_extra_buffers.gpu_buffers.kernels.frame_decode import launch
+    from sb3_extra_buffers.gpu_buffers.kernels import frame_decode
 
     types = {"addresses": "*i64", "lengths": "*i64", "sizes": "*i32", "bases": "*i64", "scratch": "*u8", "out": "*u8"}
     types |= {"need_begin": "*i32", "need_frame": "*i32", "need_target": "*i64", "status": "*i32", "nbytes": "i32"}
-    plane = {"WIDTH": 2, "GROUP": 1, "STRIDE": 1, "ALIGNMENT": 16, "BLOCK": launch.BLOCK}
+    plane = {"WIDTH": 2, "GROUP": 1, "STRIDE": 1, "ALIGNMENT": 16, "BLOCK": frame_decode.BLOCK}
     beside, colour = plane | {"STRIDE": 4, "ALIGNMENT": 1}, {"WIDTH": 4, "GROUP": 3, "STRIDE": 12, "ALIGNMENT": 1}
     found = [
         Variant("decode_chunks", "frame by frame", types, plane, ("nbytes",), is_wide=True),
@@ -137,7 +136,7 @@ def frame_variants() -> list[Variant]:
 
 
 def as_ones(variant: Variant, label: str, names: tuple[str, ...]) -> Variant:
-    """The same where some arguments are 1: Triton then takes them for constants, on which not all operators work."""
+    """The variant with some arguments equal to 1: Triton makes them constants, which not all operators support."""
     types = {name: kind for name, kind in variant.types.items() if name not in names}
     aligned = tuple(name for name in variant.aligned if name not in names)
     constants = variant.constants | dict.fromkeys(names, 1)
@@ -145,17 +144,14 @@ def as_ones(variant: Variant, label: str, names: tuple[str, ...]) -> Variant:
 
 
 def compile_for(variant: Variant, target: Any, options: dict[str, int | bool]) -> Any:
-    """Compile as the launch would, if the device were there."""
+    """Compile with the options of a launch."""
     import triton
     from triton.compiler import ASTSource
 
-    from sb3_extra_buffers.gpu_buffers.kernels.frame_decode import kernel as frames
-    from sb3_extra_buffers.gpu_buffers.kernels.rle_decode import kernel as decode
-    from sb3_extra_buffers.gpu_buffers.kernels.rle_encode import kernel as encode
+    from sb3_extra_buffers.gpu_buffers.kernels import frame_decode, rle_decode, rle_encode
 
-    function = next(
-        getattr(module, variant.kernel) for module in (decode, encode, frames) if hasattr(module, variant.kernel)
-    )
+    modules = (rle_decode, rle_encode, frame_decode)
+    function = next(getattr(module, variant.kernel) for module in modules if hasattr(module, variant.kernel))
     signature = {name: variant.types.get(name, "constexpr") for name in function.arg_names}
     constants = {(function.arg_names.index(name),): value for name, value in variant.constants.items()}
     aligned = [
@@ -167,7 +163,7 @@ def compile_for(variant: Variant, target: Any, options: dict[str, int | bool]) -
 
 
 def examine_cuda(compiled: Any, finding: Finding) -> None:
-    """Read the machine code of NVIDIA."""
+    """Read the machine code for NVIDIA."""
     from triton import knobs
 
     with tempfile.TemporaryDirectory() as folder:
@@ -182,7 +178,7 @@ def examine_cuda(compiled: Any, finding: Finding) -> None:
 
 
 def examine_hip(compiled: Any, finding: Finding) -> None:
-    """Read the machine code of AMD."""
+    """Read the machine code for AMD."""
     text = compiled.asm["amdgcn"]
     finding.registers = int(re.findall(r"\.vgpr_count:\s*(\d+)", text)[0])
     finding.spills = sum(map(int, re.findall(r"\.vgpr_spill_count:\s*(\d+)", text)))
@@ -191,10 +187,10 @@ def examine_hip(compiled: Any, finding: Finding) -> None:
 
 
 def findings() -> list[Finding]:
-    """Compile everything for everything."""
+    """Compile all variants for all targets."""
     from triton.backends.compiler import GPUTarget
 
-    from sb3_extra_buffers.gpu_buffers.kernels.options import launch_options
+    from sb3_extra_buffers.gpu_buffers.kernels.launch import launch_options
 
     found = []
     targets = [GPUTarget("cuda", arch, 32) for arch in CUDA] + [GPUTarget("hip", arch, 64) for arch in HIP]
@@ -234,7 +230,7 @@ def show(found: list[Finding]) -> None:
 def main() -> int:
     if os.environ.get("TRITON_INTERPRET", "0") not in ("", "0"):
         print(
-            "TRITON_INTERPRET is set, and what is interpreted is not compiled. Unset it and run this again.",
+            "TRITON_INTERPRET is set: kernels are interpreted and not compiled. Unset it and run this again.",
             file=sys.stderr,
         )
         return 2

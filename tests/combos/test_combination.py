@@ -1,14 +1,16 @@
 """One combination of codecs: what was asked for is there and works with every heap, the rest is explained."""
 
+import importlib
 import importlib.util
 import os
+from importlib.metadata import distributions
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 from sb3_extra_buffers import codecs, compressed
 from sb3_extra_buffers.codecs import CellSpec, bind, decode_batch, encode_batch
-from sb3_extra_buffers.doctor import examine
 from sb3_extra_buffers.errors import MissingExtraError, UnknownPluginError
 from sb3_extra_buffers.heaps import create
 
@@ -20,7 +22,20 @@ HEAPS = {"memory": {}, "ring": {"capacity": 1 << 22}, "mmap": {"capacity": 1 << 
 
 def test_exactly_what_was_asked_for_is_listed_and_healthy():
     assert list(codecs.names()) == EXPECTED
-    assert examine().healthy
+    if importlib.util.find_spec("sb3_extra_buffers.doctor"):
+        from sb3_extra_buffers.doctor import examine
+
+        assert examine().healthy
+
+
+def test_what_the_published_package_brought_comes_without_extras():
+    for module in ("compressed", "recording", "training_utils", "vec_buf"):
+        importlib.import_module(f"sb3_extra_buffers.{module}")
+
+
+def test_there_is_at_most_one_build_of_opencv():
+    installed = {distribution.name.lower() for distribution in distributions()}
+    assert len([name for name in installed if name.startswith("opencv")]) <= 1
 
 
 @pytest.mark.parametrize("heap", HEAPS)
@@ -50,13 +65,15 @@ def test_what_was_not_asked_for_is_explained(name):
         bind(name, CellSpec(np.uint8, 10))
 
 
-def test_buffers_work_with_what_is_installed_or_say_what_is_missing():
-    if importlib.util.find_spec("stable_baselines3") is None:
-        with pytest.raises(MissingExtraError, match=r"sb3-extra-buffers\[sb3\]"):
-            _ = compressed.CompressedReplayBuffer
-        return
-    from gymnasium import spaces
+def test_buffers_of_sb3_contrib_work_or_say_which_extra_they_need():
+    if importlib.util.find_spec("sb3_contrib") is None:
+        with pytest.raises(MissingExtraError, match=r"sb3-extra-buffers\[contrib\]"):
+            _ = compressed.CompressedMaskableRolloutBuffer
+    else:
+        assert compressed.CompressedMaskableRolloutBuffer.__name__ == "CompressedMaskableRolloutBuffer"
 
+
+def test_buffers_work_with_what_is_installed():
     frames = np.repeat(np.arange(101, dtype=np.uint8), 400).reshape(101, 1, 20, 20)
     space = spaces.Box(0, 255, (20, 20), np.uint8)
     buffer = compressed.CompressedReplayBuffer(60, space, spaces.Discrete(2), device="cpu")

@@ -6,7 +6,7 @@ import numpy as np
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.monitor import Monitor
 
-from examples.small_pong import BONUS, SCREEN, ReturnBonus, SmallPong, make_pong_learner
+from examples._lib.small_pong import BONUS, SCREEN, ReturnBonus, SmallPong, make_pong_learner
 
 
 def play(steps, seed, env):

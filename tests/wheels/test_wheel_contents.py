@@ -14,15 +14,46 @@ WHEELHOUSE = Path(os.environ["WHEELHOUSE"])
 WHEELS = sorted(WHEELHOUSE.glob("*.whl"))
 FOLDERS = [
     *sorted(path.parent for path in ROOT.glob("packages/*/pyproject.toml")),
-    ROOT / "examples" / "plugin-template",
+    *sorted(path.parent for path in ROOT.glob("examples/*-template/pyproject.toml")),
 ]
 NAMESPACE = "sb3_extra_buffers/"
+#: What each distribution without a library of its own needs, besides numpy.
+NEEDED = {
+    "sb3-extra-buffers-core": {"pluggy"},
+    "sb3-extra-buffers-storage": {"sb3-extra-buffers-core"},
+    "sb3-extra-buffers-heap-mmap": {"sb3-extra-buffers-core"},
+    "sb3-extra-buffers-recording": {"sb3-extra-buffers-core", "sb3-extra-buffers-storage"},
+    "sb3-extra-buffers": {
+        "sb3-extra-buffers-core",
+        "sb3-extra-buffers-heap-mmap",
+        "sb3-extra-buffers-recording",
+        "sb3-extra-buffers-storage",
+        "gymnasium",
+        "stable-baselines3",
+        "torch",
+    },
+}
+#: What people type in brackets, since the first version that was published or since 1.0.
+EXTRAS = {
+    *("zstd", "lz4", "isal", "numba", "fast", "mmap", "gpu", "nvcomp", "recording", "cli"),
+    *("contrib", "extra", "atari", "vizdoom", "testing", "all", "sb3"),
+}
 
 
 def metadata(wheel):
     with zipfile.ZipFile(wheel) as archive:
         name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         return Parser().parsestr(archive.read(name).decode())
+
+
+def needed_by(wheel):
+    """Names of its dependencies without those of its extras, and what it asks of each."""
+    lines = [line for line in metadata(wheel).get_all("Requires-Dist") if "extra ==" not in line]
+    return {match[1]: match[2] for line in lines if (match := re.match(r"([\w.-]+)(.*)", line))}
+
+
+def named(name):
+    return next(wheel for wheel in WHEELS if metadata(wheel)["Name"] == name)
 
 
 def files(wheel):
@@ -63,33 +94,60 @@ def test_a_wheel_holds_every_source_file(folder):
     assert source <= packed
 
 
-def test_the_core_needs_numpy_and_pluggy_alone():
-    core = next(wheel for wheel in WHEELS if wheel.name.startswith("sb3_extra_buffers-"))
-    needed = [line for line in metadata(core).get_all("Requires-Dist") if "extra ==" not in line]
-    assert sorted(re.match(r"[\w-]+", line)[0] for line in needed) == ["numpy", "pluggy"]
+def test_no_file_is_in_two_distributions():
+    packed = [name for wheel in WHEELS for name in files(wheel)]
+    assert len(packed) == len(set(packed))
 
 
-def test_every_plugin_asks_for_a_core_that_speaks_its_protocol():
-    plugins = [wheel for wheel in WHEELS if not wheel.name.startswith("sb3_extra_buffers-")]
-    assert len(plugins) == len(FOLDERS) - 1
+@pytest.mark.parametrize("name", NEEDED)
+def test_a_distribution_needs_what_it_uses_and_nothing_else(name):
+    assert needed_by(named(name)).keys() - {"numpy"} == NEEDED[name]
+
+
+@pytest.mark.parametrize("wheel", WHEELS, ids=lambda wheel: wheel.name)
+def test_siblings_accept_every_later_version_with_the_same_contracts(wheel):
+    siblings = {name: asked for name, asked in needed_by(wheel).items() if name.startswith("sb3-extra-buffers")}
+    if "example" in wheel.name:  # a stranger's plugin is held by its protocol number
+        assert siblings == {"sb3-extra-buffers-core": ">=1"}
+    else:
+        assert set(siblings.values()) <= {"~=1.0"}
+
+
+def test_every_plugin_of_codecs_and_heaps_needs_the_core_alone():
+    plugins = [wheel for wheel in WHEELS if re.match(r"sb3_extra_buffers_(codec|heap)_", wheel.name)]
+    assert plugins
     for wheel in plugins:
-        needed = [line for line in metadata(wheel).get_all("Requires-Dist") if "extra ==" not in line]
-        assert [line for line in needed if re.fullmatch(r"sb3-extra-buffers(\[\w+\])?>=1", line)], wheel.name
+        siblings = {name for name in needed_by(wheel) if name.startswith("sb3-extra-buffers")}
+        frame_kernels = {"sb3-extra-buffers-storage"} if "rle_numba" in wheel.name else set()
+        assert siblings == {"sb3-extra-buffers-core", *frame_kernels}, wheel.name
 
 
-def test_extras_of_the_core_name_distributions_that_exist():
-    core = next(wheel for wheel in WHEELS if wheel.name.startswith("sb3_extra_buffers-"))
-    named = {
+def test_every_extra_that_people_type_is_there():
+    assert set(metadata(named("sb3-extra-buffers")).get_all("Provides-Extra")) == EXTRAS
+
+
+@pytest.mark.parametrize("wheel", WHEELS, ids=lambda wheel: wheel.name)
+def test_dependencies_and_extras_name_distributions_that_exist(wheel):
+    ours = {
         match[0]
-        for line in metadata(core).get_all("Requires-Dist")
-        if (match := re.match(r"sb3-extra-buffers-[\w-]+", line))
+        for line in metadata(wheel).get_all("Requires-Dist")
+        if (match := re.match(r"sb3-extra-buffers[\w-]*", line))
     }
-    assert named <= {metadata(wheel)["Name"] for wheel in WHEELS}
+    assert ours <= {metadata(wheel)["Name"] for wheel in WHEELS}
+
+
+@pytest.mark.parametrize("wheel", WHEELS, ids=lambda wheel: wheel.name)
+def test_the_index_gets_a_readme_and_a_licence(wheel):
+    told = metadata(wheel)
+    assert told["Description-Content-Type"] == "text/markdown"
+    title = "# A " if "example" in wheel.name else f"# {told['Name']}\n"
+    assert told.get_payload().lstrip().startswith(title)
+    assert told["License-Expression"] == "MIT"
 
 
 @pytest.mark.parametrize("archive", sorted(WHEELHOUSE.glob("*.tar.gz")), ids=lambda archive: archive.name)
 def test_a_source_distribution_holds_its_tests(archive):
     with tarfile.open(archive) as tar:
         names = tar.getnames()
-    assert any("/tests/test_" in name or "/tests/codecs/test_" in name for name in names)
+    assert any(re.search(r"/tests/(.+/)?test_", name) for name in names)
     assert not [name for name in names if "__pycache__" in name]

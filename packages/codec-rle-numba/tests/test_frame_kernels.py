@@ -8,11 +8,11 @@ import pytest
 from sb3_extra_buffers import frames
 from sb3_extra_buffers.frames import FrameGeometry, Streams
 from sb3_extra_buffers.frames.streams import PATTERNS
-from sb3_extra_buffers.frames.testing.subject import Workbench
+from sb3_extra_buffers.frames.workbench import Workbench
 from sb3_extra_buffers.testing import KernelConformance
 from sb3_extra_buffers_codec_rle_numba import jit
 from sb3_extra_buffers_codec_rle_numba.frame_kernels import NumbaKernels, plan_read, read_rows, write_rows
-from sb3_extra_buffers_codec_rle_numba.kernels import decode_rows
+from sb3_extra_buffers_codec_rle_numba.rle_jit import decode_rows
 
 
 class TestNumba(KernelConformance):

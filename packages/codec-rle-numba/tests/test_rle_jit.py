@@ -75,20 +75,20 @@ def test_a_batch_is_decoded_from_every_heap_across_its_segments(heap):
 
 
 def test_binding_compiles_everything_so_that_nothing_is_compiled_after_a_fork():
-    from sb3_extra_buffers_codec_rle_numba import kernels
+    from sb3_extra_buffers_codec_rle_numba import rle_jit
 
     codec = bind("rle-jit", CellSpec(np.float32, 50))
-    before = [len(kernel.signatures) for kernel in (kernels.encode_rows, kernels.decode_rows)]
+    before = [len(kernel.signatures) for kernel in (rle_jit.encode_rows, rle_jit.decode_rows)]
     for dtype in ("u1", "f8", "g"):
         codec = bind("rle-jit", CellSpec(dtype, 70_000))
         codec.decode_into(codec.encode(bytes(codec.cell.nbytes)), bytearray(codec.cell.nbytes))
-    assert before == [1, 1] == [len(kernel.signatures) for kernel in (kernels.encode_rows, kernels.decode_rows)]
+    assert before == [1, 1] == [len(kernel.signatures) for kernel in (rle_jit.encode_rows, rle_jit.decode_rows)]
 
 
 def test_compiled_code_is_kept_on_disk(tmp_path):
     code = """
-from sb3_extra_buffers_codec_rle_numba import kernels
-print(sum(kernels.decode_rows.stats.cache_hits.values()))
+from sb3_extra_buffers_codec_rle_numba import rle_jit
+print(sum(rle_jit.decode_rows.stats.cache_hits.values()))
 """
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     hits = [

@@ -15,7 +15,7 @@ from sb3_extra_buffers import codecs
 from sb3_extra_buffers.checkpoints import read_manifest
 from sb3_extra_buffers.errors import DeviceError
 from sb3_extra_buffers.gpu_buffers import GpuReplayBuffer
-from sb3_extra_buffers.gpu_buffers.codecs import zstd
+from sb3_extra_buffers.gpu_buffers.codecs import nvcomp
 from sb3_extra_buffers.stores.chunks import ChunkStore
 
 IMAGE = SPACES["image"]
@@ -38,7 +38,7 @@ class OnDevice:
 @pytest.fixture
 def pair(monkeypatch, play):
     """A buffer on a device with nvCOMP, and Stable-Baselines3's own beside it; and how to lose that device."""
-    monkeypatch.setattr(zstd, "nvcomp_codec", lambda codec, *_: OnDevice(codec))
+    monkeypatch.setattr(nvcomp, "nvcomp_codec", lambda codec, *_: OnDevice(codec))
     ours = GpuReplayBuffer(40, IMAGE, ACTIONS, "cpu", 2, compression_method="zstd", decode_on="device")
     theirs = ReplayBuffer(40, IMAGE, ACTIONS, "cpu", 2)
     play([ours, theirs], 55)
@@ -136,7 +136,7 @@ def test_frames_never_come_by_way_of_a_codec(method, monkeypatch, same_batches):
     def decompressed(_, slots, *__):
         raise AssertionError(f"chunks {slots} were decompressed by the host")
 
-    chunks = ours._storage.observations[""].store.decided.chunks
+    chunks = ours._storage.observations[""].store.chunks
     assert chunks.are_plain(np.arange(chunks.slots)).all()
     monkeypatch.setattr(ChunkStore, "_bound", decompressed)
     same_batches(ours, theirs, size=150)

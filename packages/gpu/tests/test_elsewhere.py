@@ -9,8 +9,8 @@ from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
 
 from sb3_extra_buffers import codecs, heaps
 from sb3_extra_buffers.gpu_buffers import GpuDictReplayBuffer, GpuReplayBuffer, devices
-from sb3_extra_buffers.gpu_buffers.codecs.status import Status
-from sb3_extra_buffers.gpu_buffers.memory.upload import Uploader
+from sb3_extra_buffers.gpu_buffers.kernels.launch import Status
+from sb3_extra_buffers.gpu_buffers.memory.payloads import Uploader
 
 SCREEN = spaces.Box(0, 255, (4, 30, 30), np.uint8)
 
@@ -129,7 +129,7 @@ def test_two_images_of_a_dictionary_as_frames(same_batches):
         for buffer in (ours, theirs):
             buffer.add(*pair, np.zeros(1), np.zeros(1), np.zeros(1), [{}])
     same_batches(ours, theirs, size=120)
-    assert set(ours._storage.reader._frames._bases)  # bases of both are there side by side
+    assert set(ours._storage.reader._frames._reference_frames)  # those of both keys are there
 
 
 def test_a_move_for_which_there_is_no_room_changes_nothing(play, same_batches, monkeypatch):

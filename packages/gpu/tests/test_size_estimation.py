@@ -18,7 +18,7 @@ from sb3_extra_buffers.gpu_buffers.size_estimation import (
     parse_compression_method,
     validate_compresslevel,
 )
-from sb3_extra_buffers.gpu_buffers.size_ratios import FITS
+from sb3_extra_buffers.gpu_buffers.size_ratios import RATIOS
 from sb3_extra_buffers.gpu_buffers.utils import torch_dtype_to_numpy
 
 RAW = 84 * 84 * 4
@@ -68,11 +68,13 @@ def test_what_is_no_name_is_refused(method):
 
 
 @pytest.mark.parametrize(("family", "level"), RIGHT)
-def test_every_documented_level_has_a_ratio_within_the_measured_ones(family, level):
+def test_every_documented_level_has_a_ratio_between_those_of_the_nearest_measured_levels(family, level):
     validate_compresslevel(family, level)
-    ratio = estimate_save_ratio(f"{family}/{level}")
-    piece = next(piece for piece in FITS[family] if piece[0] <= level <= piece[1])
-    assert 0 < piece[3] <= ratio <= piece[4] <= 1
+    ratio, measured = estimate_save_ratio(f"{family}/{level}"), RATIOS[family]
+    below = max((one for one in measured if one <= level), default=min(measured))
+    above = min(one for one in measured if one >= level)
+    smallest, largest = sorted((measured[below], measured[above]))
+    assert 0 < smallest <= ratio <= largest <= 1
     assert ratio == estimate_save_ratio(family, level) == estimate_save_ratio(family, np.int64(level))
 
 
@@ -121,7 +123,18 @@ def test_bare_zstd_counts_as_level_minus_three_and_an_explicit_level_overrides_t
     assert estimate_save_ratio("zstd-50") > 2 * estimate_save_ratio("zstd3")
 
 
-def test_ratios_are_in_the_order_that_everybody_knows():
+def test_levels_between_measured_ones_are_interpolated_in_the_logarithm(monkeypatch):
+    monkeypatch.setitem(RATIOS, "zstd", {-31: 0.5, -7: 0.3, 1: 0.1, 3: 0.05})
+    assert estimate_save_ratio("zstd/-31") == 0.5
+    assert estimate_save_ratio("zstd/-7") == 0.3
+    # log2(1 + 15) = 4 is halfway between log2(1 + 31) = 5 and log2(1 + 7) = 3.
+    assert estimate_save_ratio("zstd/-15") == pytest.approx(0.4)
+    assert 0.1 < estimate_save_ratio("zstd/-1") < estimate_save_ratio("zstd/-3") < 0.3
+    assert estimate_save_ratio("zstd/-100") == 0.5
+    assert estimate_save_ratio("zstd/22") == 0.05
+
+
+def test_ratios_are_in_the_known_order():
     assert estimate_save_ratio("none") == estimate_save_ratio("gzip0") == 1
     assert estimate_save_ratio("zstd19") < estimate_save_ratio("zstd1") < estimate_save_ratio("zstd-3")
     assert estimate_save_ratio("gzip9") < estimate_save_ratio("gzip1") < estimate_save_ratio("igzip0")

@@ -1,4 +1,4 @@
-"""Steps to record: a scene in which something moves, some noise in it, rewards, actions, features and ends."""
+"""Fixtures: steps of a moving scene with noise, rewards, actions, features and ends of episodes."""
 
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -6,17 +6,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-#: Tests of what an extra brings, and what it brings: without it there is nothing to test. The session «tests» has all.
+#: Libraries that tests need; the tests are ignored without them. The session "tests" has all of them.
 NEEDS = {
-    "exports/test_canvas.py": ["PIL"],
+    "exports/test_drawing.py": ["PIL"],
     "exports/test_contact_sheet.py": ["PIL"],
     "exports/test_hugging_face.py": ["datasets", "PIL"],
     "exports/test_minari.py": ["minari", "h5py", "PIL", "pyarrow"],
     "exports/test_parquet.py": ["PIL", "pyarrow"],
     "exports/test_video.py": ["av", "PIL"],
     "exports/test_extras.py": ["av", "PIL", "pyarrow", "datasets", "minari"],
-    "wrappers/test_record_env.py": ["gymnasium"],
-    "wrappers/test_vec_record.py": ["stable_baselines3"],
+    "test_record_env.py": ["gymnasium"],
+    "test_vec_record.py": ["stable_baselines3"],
     "test_callback.py": ["stable_baselines3", "av"],
 }
 collect_ignore = [name for name, libraries in NEEDS.items() if any(find_spec(library) is None for library in libraries)]
@@ -32,7 +32,7 @@ class Played(NamedTuple):
 
 @pytest.fixture
 def play():
-    """Make some steps, the same ones for the same seed."""
+    """Create steps; equal seeds give equal steps."""
 
     def play(count, shape=(20, 24, 3), seed=0, action=None, features=None, episode=7):
         random = np.random.default_rng(seed)
@@ -63,7 +63,7 @@ def record():
 
 @pytest.fixture
 def expect():
-    """What is kept is the newest of what was recorded, bit by bit."""
+    """Assert that a recording holds the newest of the given steps exactly."""
 
     def expect(recording, steps):
         kept = steps[max(0, len(steps) - recording.max_size) :]

@@ -1,4 +1,4 @@
-"""Episodes that are recorded while a model learns."""
+"""``RecordCallback`` records episodes during training."""
 
 import sys
 
@@ -30,7 +30,7 @@ def shades(recording):
 
 
 @pytest.mark.parametrize("model", [ppo, dqn])
-def test_episodes_of_the_training_are_recorded_after_every_so_many_steps(model):
+def test_training_episodes_are_recorded_at_the_given_interval(model):
     callback = RecordCallback(20, episodes=2, keep=9)
     model = model()
     model.learn(64, callback=callback)
@@ -54,14 +54,14 @@ def test_an_unfinished_episode_is_kept_when_training_ends():
     assert len(callback.recordings[0]) == 16 + 4
 
 
-def test_training_that_goes_on_waits_for_the_next_episode():
+def test_continued_training_waits_for_the_next_episode():
     model, callback = dqn(), RecordCallback(10_000)
     model.learn(6, callback=RecordCallback(10_000))
     model.learn(12, callback=callback, reset_num_timesteps=False)
     assert shades(callback.recordings[0]) == [32, 33, 34, 35, 36]
 
 
-def test_actions_are_those_that_were_taken():
+def test_recorded_actions_are_the_clipped_actions():
     callback = RecordCallback(10_000, episodes=8)
     model = ppo(vector=True)
     model.policy.log_std.data += 3
@@ -72,12 +72,12 @@ def test_actions_are_those_that_were_taken():
     assert np.allclose(clip.rewards, clip.actions.sum(axis=1) + steps)
 
 
-def test_episodes_of_an_evaluation_are_recorded_and_the_best_actions_taken():
+def test_evaluation_episodes_are_recorded_with_deterministic_actions():
     stage = CountingEnv(ends=(3,), render_mode="rgb_array")
     callback = RecordCallback(20, episodes=2, eval_env=stage, what="render", keep=9)
     model = ppo()
     model.learn(64, callback=callback)
-    # At 0, 20, 40 and 60 steps. Each begins by a reset, after the one at the end of the last episode.
+    # At 0, 20, 40 and 60 steps. Each evaluation resets the environment once more than there are episodes.
     starts = [100 + 48 * number for number in range(4)]
     assert [shades(recording)[0] for recording in callback.recordings] == starts
     assert all(len(recording) == 8 for recording in callback.recordings)
@@ -100,7 +100,7 @@ def test_only_the_newest_recordings_are_kept():
     assert shades(callback.recordings[1])[0] > shades(callback.recordings[0])[0] > 0
 
 
-def test_videos_are_written_and_named_after_the_steps(tmp_path, capsys):
+def test_videos_are_named_by_the_number_of_steps(tmp_path, capsys):
     folder = tmp_path / "a" / "videos"
     callback = RecordCallback(30, folder=folder, video={"fps": 7, "overlay": False}, verbose=1)
     ppo().learn(64, callback=callback)
@@ -116,20 +116,20 @@ def test_videos_are_written_and_named_after_the_steps(tmp_path, capsys):
     ("options", "word"),
     [({"every": 0}, "every"), ({"every": 5, "episodes": 0}, "episodes"), ({"every": 5, "keep": True}, "keep")],
 )
-def test_what_cannot_be_is_refused(options, word):
+def test_invalid_arguments_are_refused(options, word):
     with pytest.raises(ParameterError, match=word):
         RecordCallback(**options)
 
 
 @pytest.mark.parametrize("options", [{"env": 2}, {"what": "render"}, {"what": "sound"}, {"key": "image"}])
-def test_what_cannot_be_recorded_is_said_before_training(options):
+def test_what_cannot_be_recorded_is_refused_before_training(options):
     model = ppo()
     with pytest.raises(ParameterError, match=next(iter(options))):
         model.learn(64, callback=RecordCallback(20, **options))
     assert model.num_timesteps == 0
 
 
-def test_observations_that_are_no_images_are_recorded_without_frames_as_the_error_says():
+def test_the_error_for_observations_without_images_names_a_working_alternative():
     def learn(envs, callback=None):
         options = {"n_steps": 16, "batch_size": 16, "n_epochs": 1, "policy_kwargs": {"net_arch": [4]}, "device": "cpu"}
         PPO("MlpPolicy", envs, **options).learn(16, callback=callback)
@@ -142,7 +142,7 @@ def test_observations_that_are_no_images_are_recorded_without_frames_as_the_erro
     assert (~recorded.recording[:].dones).sum() == 16
 
 
-def test_videos_that_could_not_be_written_are_refused_at_once(tmp_path, monkeypatch):
+def test_missing_video_libraries_are_reported_before_training(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "av", None)
     with pytest.raises(MissingExtraError, match=r"sb3-extra-buffers-recording\[video\]"):
         RecordCallback(20, folder=tmp_path / "videos")

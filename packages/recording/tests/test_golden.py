@@ -1,6 +1,6 @@
-"""A recording that an earlier version has written is read as it was meant, to the last bit.
+"""The golden recording, written by an earlier version, is read exactly.
 
-It is frozen: ``python -m scripts.freeze_files --replace`` makes it, on purpose, and no test does.
+Only ``python -m scripts.freeze_files --replace`` writes it; no test does.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 @pytest.mark.parametrize("verify", [True, False])
-def test_a_recording_holds_what_was_recorded(verify):
+def test_the_golden_recording_holds_the_recorded_values(verify):
     recording = load(GOLDEN / "recording.safetensors", verify=verify)
     with np.load(GOLDEN / "recording.npz") as expected:
         clip = recording[:]
@@ -24,7 +24,7 @@ def test_a_recording_holds_what_was_recorded(verify):
             assert found.astype(expected[name].dtype).tobytes() == expected[name].tobytes(), name
 
 
-def test_a_buffer_that_is_made_of_it_goes_on_recording():
+def test_a_buffer_loaded_from_the_golden_recording_continues_recording():
     buffer = RecordBuffer.load(GOLDEN / "recording.safetensors")
     with np.load(GOLDEN / "recording.npz") as expected:
         assert (buffer[:].frames == expected["frames"]).all()

@@ -1,4 +1,4 @@
-"""The package is light, and the small things do what they say."""
+"""The package imports nothing heavy; dummy arrays, clips, allocation and dtypes."""
 
 import subprocess
 import sys
@@ -6,9 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from sb3_extra_buffers.recording import Clip, DummyArray, RecordBuffer
-from sb3_extra_buffers.recording.fitting import as_dtype
-from sb3_extra_buffers.recording.utils import force_alloc_mem
+from sb3_extra_buffers.recording import Clip, DummyArray, RecordBuffer, force_alloc_mem
+from sb3_extra_buffers.recording.casting import as_dtype
 
 HEAVY = ("torch", "gymnasium", "stable_baselines3", "matplotlib", "PIL", "imageio", "tqdm", "rich", "pandas", "pyarrow")
 
@@ -19,7 +18,7 @@ def test_nothing_heavy_is_imported_and_nothing_is_printed():
     assert (found.stdout, found.stderr) == ("[]\n", "")
 
 
-def test_a_dummy_array_takes_everything_and_gives_nothing():
+def test_a_dummy_array_accepts_writes_and_keeps_nothing():
     array = DummyArray()
     array[3] = array[..., 2:5] = "anything"
     array.fill(1)
@@ -30,7 +29,7 @@ def test_a_dummy_array_takes_everything_and_gives_nothing():
         _ = array[0]
 
 
-def test_a_clip_is_made_of_steps():
+def test_a_clip_is_a_sequence_of_steps():
     frames, dones = np.zeros((2, 4, 5, 3), np.uint8), np.array([False, True])
     clip = Clip(frames, np.array([1.0, 2.0]), np.array([3, 4]), None, dones)
     assert len(clip) == 2
@@ -41,7 +40,7 @@ def test_a_clip_is_made_of_steps():
 
 
 @pytest.mark.parametrize("method", ["auto", "none"])
-def test_memory_that_was_taken_is_recorded_into(method):
+def test_allocated_memory_is_used_for_recording(method):
     buffer = RecordBuffer((16, 16), 3, 5, ["uint8", "float32", "uint8"], compression_method=method)
     force_alloc_mem(buffer, 7)
     assert (np.asarray(buffer.frames) == 7).all()
@@ -52,5 +51,5 @@ def test_memory_that_was_taken_is_recorded_into(method):
 
 
 @pytest.mark.parametrize("name", ["uint8", "np.uint8", "numpy.uint8", np.uint8, np.dtype(np.uint8), "u1"], ids=str)
-def test_a_dtype_has_many_names(name):
+def test_dtypes_can_be_given_by_name(name):
     assert as_dtype("RecordBuffer", name) == np.uint8

@@ -1,4 +1,4 @@
-"""Returns and lengths are those of whole episodes; actions are counted."""
+"""Statistics: returns and lengths of whole episodes, and counts of actions."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def recorded(size, lengths, unfinished=0):
     return buffer
 
 
-def test_every_episode_that_is_whole_counts():
+def test_every_whole_episode_counts():
     found = recorded(100, [3, 1, 5], unfinished=2).statistics()
     assert found.returns.tolist() == [3, 10, 500]
     assert found.lengths.tolist() == [3, 1, 5]
@@ -26,20 +26,20 @@ def test_every_episode_that_is_whole_counts():
 
 
 @pytest.mark.parametrize(("size", "whole"), [(9, [3, 1, 5]), (8, [1, 5]), (7, [1, 5]), (6, [1, 5]), (5, [5]), (4, [])])
-def test_an_episode_whose_beginning_is_gone_does_not_count(size, whole):
+def test_an_episode_without_its_beginning_does_not_count(size, whole):
     buffer = recorded(size, [3, 1, 5])
     assert buffer.statistics().lengths.tolist() == whole
     assert sum(map(len, buffer.episodes)) == size
 
 
-def test_returns_are_added_up_exactly_enough():
+def test_returns_are_summed_in_double_precision():
     buffer = FramelessRecordBuffer(size=20_000)
     for number in range(20_000):
         buffer.add(None, 0.1, 0, done=number == 19_999)
     assert buffer.statistics().returns[0] == pytest.approx(20_000 * float(np.float32(0.1)), rel=1e-12)
 
 
-def test_last_frames_that_no_action_follows_are_left_out_if_that_is_asked_for():
+def test_terminal_frames_can_be_excluded():
     found = recorded(100, [3, 1, 5], unfinished=2).statistics(terminal_frames=True)
     assert found.lengths.tolist() == [2, 0, 4]
     assert found.returns.tolist() == [3, 10, 500]
@@ -47,7 +47,7 @@ def test_last_frames_that_no_action_follows_are_left_out_if_that_is_asked_for():
     assert "0: 38%, 1: 25%, 5: 25%, 2: 12%" in str(found)
 
 
-def test_integers_are_counted_as_they_are():
+def test_integer_actions_are_counted_by_value():
     found = recorded(100, [4, 4], unfinished=1).statistics().actions
     assert found.is_discrete
     assert dict(zip(found.values.tolist(), found.counts.tolist())) == {0: 4, 1: 2, 2: 2, 5: 1}
@@ -55,7 +55,7 @@ def test_integers_are_counted_as_they_are():
     assert (pairs.values.tolist(), pairs.counts.tolist()) == ([[0, 1], [1, 2]], [1, 2])
 
 
-def test_other_actions_are_counted_in_classes_for_each_component():
+def test_float_actions_have_a_histogram_per_component():
     actions = np.random.default_rng(0).normal(size=(500, 2))
     actions[3, 1] = np.nan
     found = action_histogram(actions, 7)
@@ -66,13 +66,13 @@ def test_other_actions_are_counted_in_classes_for_each_component():
     assert (found.counts[0].tolist(), found.values[0].tolist()) == (expected.tolist(), edges.tolist())
 
 
-def test_the_number_of_classes_is_one_at_least():
+def test_the_number_of_bins_is_at_least_one():
     for wrong in (0, 2.5, True):
         with pytest.raises(ParameterError, match="bins="):
             recorded(5, [3]).statistics(wrong)
 
 
-def test_it_reads_as_a_text(play, record):
+def test_statistics_have_a_text(play, record):
     buffer = record(RecordBuffer((20, 24), 3, 30), play(50))
     lines = str(buffer.statistics()).splitlines()
     assert lines[0] == "30 steps of 50 kept, 6 episodes, 4 of them whole"

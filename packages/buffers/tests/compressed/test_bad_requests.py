@@ -87,7 +87,7 @@ def test_a_codec_that_is_not_installed_is_named_with_the_command_that_installs_i
     with monkeypatch.context() as patch:
         patch.setattr(codecs.registry, "_offers", there)
         with pytest.raises(
-            UnknownPluginError, match=r'Installed: gzip, none, rle.*pip install "sb3-extra-buffers\[\w+\]>=1"'
+            UnknownPluginError, match=r"Installed: gzip, none, rle.*pip install sb3-extra-buffers-codec-[\w-]+$"
         ):
             make(CompressedReplayBuffer, compression_method=name)
     codecs.registry.refresh()

@@ -1,1 +1,1 @@
-"""Compiled run lengths for sb3-extra-buffers. The codec is in :mod:`.rle_jit`, which its entry point names."""
+"""The codec ``rle-jit`` (:mod:`.rle_jit`) and frame kernels (:mod:`.frame_kernels`), compiled by numba."""

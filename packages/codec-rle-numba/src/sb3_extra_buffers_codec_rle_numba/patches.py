@@ -1,6 +1,6 @@
-"""Chunks of frames, compiled: the bytes that core's ``frames.packing`` makes, at the speed of memory.
+"""Patches and frames, compiled: the bytes of ``sb3_extra_buffers.frames.packing``.
 
-As in ``kernels.py``, everything is an address or a ``uint64``.
+As in ``rle_jit.py``, everything is an address or a ``uint64``.
 """
 
 from __future__ import annotations
@@ -9,30 +9,29 @@ from typing import Any
 
 import numpy as np
 
-from sb3_extra_buffers_codec_rle_numba.jit import helper
-from sb3_extra_buffers_codec_rle_numba.memory import copy, load, prefetch, store, trailing_zeros
+from sb3_extra_buffers_codec_rle_numba.jit import copy, helper, load, prefetch, store, trailing_zeros
 
 U = np.uint64
 _WORD = U(0)
 _MAX_GAP, _MAX_STEP = U(2), U(255)
-#: A step that puts nothing goes 256 times as far.
+#: A step of size 0 skips 256 times as many bytes.
 _LEAP_BITS = U(8)
-#: Zeros behind a chunk.
+#: Zeros at the end of a chunk.
 PADDING = U(7)
 _BLOCK = U(64)
-#: So far ahead memory is asked for. By itself, a processor reads ahead to the end of a page and no further.
+#: Distance of prefetching. By itself, a processor reads ahead to the end of a page only.
 _AHEAD = U(4096)
 
 
 @helper
 def load_count(address: Any, width: Any) -> Any:
-    """How many steps a patch has."""
+    """Read the number of steps of a patch."""
     return U(load(address, np.uint16(0))) if width == U(2) else U(load(address, np.uint32(0)))
 
 
 @helper
 def store_count(address: Any, width: Any, count: Any) -> None:
-    """Note how many steps a patch has."""
+    """Write the number of steps of a patch."""
     if width == U(2):
         store(address, np.uint16(count))
     else:
@@ -41,7 +40,7 @@ def store_count(address: Any, width: Any, count: Any) -> None:
 
 @helper
 def _blocks_differ(first: Any, second: Any) -> Any:
-    """Whether there is a difference in 64 bytes, which LLVM compares with wide registers."""
+    """Whether 64 bytes differ; LLVM compares them in wide registers."""
     differing = _WORD
     for word in range(U(8)):
         differing |= load(first + U(word) * U(8), _WORD) ^ load(second + U(word) * U(8), _WORD)
@@ -67,9 +66,9 @@ def _next_difference(old: Any, new: Any, byte: Any, nbytes: Any) -> Any:
 
 @helper
 def write_patch(old: Any, new: Any, nbytes: Any, steps: Any, content: Any) -> Any:
-    """Write the steps from one frame to another and what they put there; return where both end.
+    """Write the steps and the content of the patch from one frame to another; return where both end.
 
-    Up to seven bytes behind the content are written to as well.
+    Up to seven bytes after the content are overwritten.
     """
     last = U(0)
     begin = _next_difference(old, new, U(0), nbytes)
@@ -91,7 +90,7 @@ def write_patch(old: Any, new: Any, nbytes: Any, steps: Any, content: Any) -> An
             size = min(end - begin, _MAX_STEP)
             store(steps, np.uint16(skip | (size << U(8))))
             if size <= U(8) and begin + U(8) <= nbytes:
-                store(content, load(new + begin, _WORD))  # as below; the next ones overwrite what is too much
+                store(content, load(new + begin, _WORD))  # the next bytes overwrite the excess
             else:
                 copy(content, new + begin, size)
             steps += U(2)
@@ -104,9 +103,9 @@ def write_patch(old: Any, new: Any, nbytes: Any, steps: Any, content: Any) -> An
 
 @helper
 def apply_patch(frame: Any, nbytes: Any, steps: Any, count: Any, content: Any, limit: Any) -> Any:
-    """Change a frame; return where the content of the next patch begins, or 0 if this one is damaged.
+    """Apply a patch to a frame; return where the content of the next patch begins, or 0 if this one is damaged.
 
-    ``limit`` is where the chunk's content ends; at least seven more bytes can be read there.
+    ``limit`` is the end of the chunk's content; seven more bytes can be read there.
     """
     place, end = frame, frame + nbytes
     for _ in range(count):
@@ -118,8 +117,8 @@ def apply_patch(frame: Any, nbytes: Any, steps: Any, count: Any, content: Any, l
         if place + size > end or content + size > limit:
             return U(0)
         if size <= U(8) and place + U(8) <= end:
-            # Most are short: one load, one mask and one store instead of a call. Those that put nothing store what
-            # was there: asking first would be a branch that no processor foretells.
+            # Most steps are short: one load, one mask and one store instead of a call. A step of size 0 stores the old
+            # bytes again: a branch for it would be mispredicted.
             keep = ~_WORD << (size << U(3)) if size < U(8) else _WORD
             store(place, (load(place, _WORD) & keep) | (load(content, _WORD) & ~keep))
         else:
@@ -131,7 +130,7 @@ def apply_patch(frame: Any, nbytes: Any, steps: Any, count: Any, content: Any, l
 
 @helper
 def equal(first: Any, second: Any, nbytes: Any) -> Any:
-    """Whether two pieces of memory are the same."""
+    """Whether two blocks of memory are equal."""
     byte = U(0)
     while byte + _BLOCK <= nbytes:
         prefetch(first + byte + _AHEAD)
@@ -162,7 +161,7 @@ def is_blank(block: Any, nbytes: Any) -> Any:
 
 @helper
 def gather_frame(row: Any, frame: Any, index: Any, pixels: Any, depth: Any, group: Any) -> None:
-    """Copy one frame out of an observation."""
+    """Copy one frame of an observation."""
     if pixels == U(1):
         copy(frame, row + index * group, group)
         return
@@ -179,10 +178,10 @@ def gather_frame(row: Any, frame: Any, index: Any, pixels: Any, depth: Any, grou
 
 @helper
 def scatter_frames(frames: Any, row: Any, pixels: Any, depth: Any, group: Any) -> None:
-    """Copy frames, one behind the other, into an observation where they alternate."""
+    """Copy contiguous frames into an observation where they are interleaved."""
     nbytes = pixels * group
     if group == U(1) and depth == U(4):
-        # Four gray frames make one word per pixel; said so, it compiles to wide stores.
+        # Four gray frames make one word per pixel; written like this, it compiles to wide stores.
         for pixel in range(pixels):
             source = frames + U(pixel)
             word = U(load(source, np.uint8(0))) | (U(load(source + nbytes, np.uint8(0))) << U(8))
@@ -200,7 +199,7 @@ def scatter_frames(frames: Any, row: Any, pixels: Any, depth: Any, group: Any) -
 
 @helper
 def fill_zero(target: Any, nbytes: Any) -> None:
-    """Make bytes zero."""
+    """Set bytes to zero."""
     while nbytes >= U(8):
         store(target, U(0))
         target += U(8)

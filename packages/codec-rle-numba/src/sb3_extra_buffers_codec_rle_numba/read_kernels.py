@@ -1,4 +1,4 @@
-"""Putting observations together, compiled: find the chunks of a batch, then decode each frame once."""
+"""Reading observations, compiled: find the chunks of a batch, then decode each frame once."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 from numba import types
 
 from sb3_extra_buffers.frames.streams import ZERO
-from sb3_extra_buffers_codec_rle_numba.jit import helper, kernel
-from sb3_extra_buffers_codec_rle_numba.memory import copy, prefetch, store
+from sb3_extra_buffers_codec_rle_numba.jit import copy, helper, kernel, prefetch, store
 from sb3_extra_buffers_codec_rle_numba.patches import PADDING, apply_patch, fill_zero, load_count, scatter_frames
 from sb3_extra_buffers_codec_rle_numba.table import (
     BACKS,
@@ -48,7 +47,7 @@ from sb3_extra_buffers_codec_rle_numba.table import (
 
 #: The rows of a plan.
 SLOT_OF, ADDRESS_OF, LENGTH_OF, BASE_OF = range(4)
-#: How much of a chunk is asked for ahead, in cache lines.
+#: How much of a chunk is prefetched, in cache lines.
 _LINES = 32
 BaseNumbers = types.Array(types.int32, 1, "C", readonly=True)
 
@@ -67,9 +66,9 @@ def plan_read(
     bases: Any,
     plan: Any,
 ) -> Any:
-    """Note all complete chunks that observations reach into, each once; return how many, less than 0 if one is unknown.
+    """List all complete chunks that observations reach into, each once; return their number, negated if any is unknown.
 
-    What is noted of each is its slot, the address and the length of its bytes, and the address of its base.
+    The plan has the slot, the address and the length of each chunk, and the address of its reference frame.
     """
     are_known = True
     count, number = S(0), len(references)
@@ -102,7 +101,7 @@ def plan_read(
 
 @helper
 def _note_needs(table: Any, reference: Any, target: Any, needs: Any, count: Any) -> Any:
-    """Note which frames an observation needs and where they go, ordered by chunk and offset; return how many."""
+    """List the frames of an observation and their targets, ordered by chunk and offset; return their number."""
     depth, nbytes, room = table[DEPTH], table[PIXELS] * table[GROUP], table[ROOM]
     newest = int32(table[NEWEST], reference)
     if newest == U(0):
@@ -131,9 +130,9 @@ def _note_needs(table: Any, reference: Any, target: Any, needs: Any, count: Any)
 
 @helper
 def _supply(table: Any, stream: Any, needs: Any, count: Any, plan: Any) -> Any:
-    """Write every frame that is needed to where it is needed; return the place of a damaged chunk, or -1.
+    """Decode every frame into its target; return the index of a damaged chunk in the plan, or -1.
 
-    A frame is made where it is needed, and the next one out of a copy of it.
+    Each frame is decoded in its target, starting from a copy of the frame before it.
     """
     nbytes, room, width = table[PIXELS] * table[GROUP], table[ROOM], table[WIDTH]
     need = U(0)
@@ -181,7 +180,7 @@ def _supply(table: Any, stream: Any, needs: Any, count: Any, plan: Any) -> Any:
 
 @helper
 def _prefetch_chunk(table: Any, reference: Any, plan: Any) -> None:
-    """Ask for the chunk that an observation begins in, while another one is put together."""
+    """Prefetch the chunk of an observation's newest frame, while another observation is read."""
     newest = int32(table[NEWEST], reference)
     slot = (newest - U(1)) // table[ROOM]
     if newest != U(0) and slot != int32(table[OPEN], reference % table[STREAMS]):
@@ -192,7 +191,7 @@ def _prefetch_chunk(table: Any, reference: Any, plan: Any) -> None:
 
 @kernel(types.int64(Table, Numbers, types.int64[:, ::1], Rows, Rows, Bytes))
 def read_rows(table: Any, references: Any, plan: Any, rows: Any, following: Any, scratch: Any) -> Any:
-    """Put observations together, and those of the following plane; return the place of a damaged chunk, or -1."""
+    """Read observations, and next observations; return the index of a damaged chunk in the plan, or -1."""
     depth, pixels, group = table[DEPTH], table[PIXELS], table[GROUP]
     nbytes = pixels * group
     row_nbytes = depth * nbytes

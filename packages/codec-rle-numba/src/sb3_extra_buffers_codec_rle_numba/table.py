@@ -1,22 +1,26 @@
-"""The numbers of core's ``Streams`` as compiled kernels see them: one table of plain numbers and addresses.
+"""``Streams`` as compiled kernels see them: one table of numbers and addresses.
 
-Each array that is handed to a kernel costs more than most of what is done with it.
+Passing an array to a kernel costs more than most of the work on it.
 """
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Any
 
 import numpy as np
 from numba import types
+from numpy.typing import NDArray
 
-from sb3_extra_buffers_codec_rle_numba.jit import helper
-from sb3_extra_buffers_codec_rle_numba.memory import load
+from sb3_extra_buffers.frames import Streams
+from sb3_extra_buffers.frames.streams import MAX_BACK
+from sb3_extra_buffers.memory import untouched
+from sb3_extra_buffers_codec_rle_numba.jit import helper, load
 
 S, U = np.int64, np.uint64
 #: The number of a frame of zeros, which is in no stream.
 BLANK = S(-1)
-#: That of a frame that is not to be compared with.
+#: The number of a frame that nothing is compared with.
 NONE = S(-2)
 #: The table: plain numbers first, then addresses.
 (
@@ -60,6 +64,8 @@ NONE = S(-2)
     SCRATCH,
 ) = range(38)
 
+_MAX_STAMP = 2**32 - 1
+
 Table = types.Array(types.uint64, 1, "C", readonly=True)
 Numbers = types.Array(types.int64, 1, "C", readonly=True)
 Rows = types.Array(types.uint8, 2, "C")
@@ -81,3 +87,74 @@ def int64(address: Any, index: Any) -> Any:
 @helper
 def byte(address: Any, index: Any) -> Any:
     return U(load(address + index, np.uint8(0)))
+
+
+class Workspace:
+    """The addresses of one :class:`Streams`, and memory for intermediate results."""
+
+    def __init__(self, streams: Streams) -> None:
+        geometry, slots = streams.geometry, streams.slots
+        self.mark = untouched(slots, np.uint32)
+        self.stamp = 0
+        self.lock = Lock()
+        #: The index of a chunk in the plan of a batch, by slot.
+        self.place = untouched(slots, np.uint32)
+        #: The largest number of chunks that an observation can reach into.
+        self.most_chunks = MAX_BACK // streams.chunk + 2
+        scattered = 0 if geometry.pixels == 1 else 2 * geometry.row_nbytes
+        # The frames of an observation and the next one, and room for both if frames are interleaved.
+        self.scratch_nbytes = 32 * geometry.depth + scattered
+        # An observation if its frames are interleaved; numbers, positions, rows and distances of its frames.
+        self._scratch = np.zeros((geometry.row_nbytes if scattered else 0) + 25 * geometry.depth + 8, np.uint8)
+        own = len(streams.newest) - streams.streams
+        filling = streams.filling
+        # In the order of the table; of an array, the address.
+        entries: tuple[int | NDArray[Any], ...] = (
+            streams.chunk,
+            geometry.depth,
+            geometry.pixels,
+            geometry.group,
+            streams.streams,
+            streams.cells,
+            MAX_BACK,
+            own,
+            streams.room,
+            filling.counts.itemsize,
+            streams.newest,
+            streams.pattern,
+            streams.backs,
+            streams.reach,
+            streams.last,
+            streams.last_row,
+            streams.last_number,
+            streams.last_position,
+            streams.total,
+            streams.repeated,
+            streams.open,
+            filling.counts,
+            filling.steps,
+            filling.steps.shape[1],
+            filling.content,
+            filling.content.shape[1],
+            filling.filled,
+            filling.first_nbytes,
+            filling.base,
+            filling.tail,
+            streams.previous,
+            streams.sizes,
+            streams.users,
+            streams.free,
+            streams.numbers,
+            self.mark,
+            self.place,
+            self._scratch,
+        )
+        self.table = np.array([part if isinstance(part, int) else part.ctypes.data for part in entries], np.uint64)
+
+    def next_stamp(self) -> int:
+        """A number that no slot is marked with."""
+        if self.stamp == _MAX_STAMP:
+            self.mark.fill(0)
+            self.stamp = 0
+        self.stamp += 1
+        return self.stamp

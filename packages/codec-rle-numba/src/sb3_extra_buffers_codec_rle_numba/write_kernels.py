@@ -1,4 +1,4 @@
-"""Taking observations apart, compiled: which of their frames are new, and which chunks they reach into."""
+"""Writing observations, compiled: which frames are new, which chunks an observation reaches into."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import numpy as np
 from numba import types
 
 from sb3_extra_buffers.frames.streams import PATTERNS, ZERO
-from sb3_extra_buffers_codec_rle_numba.jit import helper, kernel
-from sb3_extra_buffers_codec_rle_numba.last_kernels import brings_new, find, is_last, keep, note_repetition, oldest_of
-from sb3_extra_buffers_codec_rle_numba.memory import copy, load, store
+from sb3_extra_buffers_codec_rle_numba.jit import copy, helper, kernel, load, store, trailing_zeros
 from sb3_extra_buffers_codec_rle_numba.patches import (
     apply_patch,
     equal,
@@ -32,10 +30,13 @@ from sb3_extra_buffers_codec_rle_numba.table import (
     FIRST_NBYTES,
     FREE,
     GROUP,
+    LAST,
     LAST_NUMBER,
     LAST_POSITION,
     LAST_ROW,
+    MOST_BACK,
     NEWEST,
+    NONE,
     NUMBERS,
     OPEN,
     OWN,
@@ -68,6 +69,94 @@ from sb3_extra_buffers_codec_rle_numba.table import (
 
 
 @helper
+def _last_frame(table: Any, stream: Any, index: Any, nbytes: Any) -> Any:
+    """The address of a frame of the stream's last observation."""
+    first = stream * table[DEPTH]
+    return table[LAST] + (first + int64(table[LAST_ROW], first + index)) * nbytes
+
+
+@helper
+def is_last(table: Any, stream: Any, frames: Any, nbytes: Any) -> Any:
+    """Whether an observation equals the last one of its stream."""
+    depth = table[DEPTH]
+    if S(int64(table[LAST_NUMBER], stream * depth)) < BLANK:
+        return False
+    for index in range(depth):
+        if not equal(frames + U(index) * nbytes, _last_frame(table, stream, U(index), nbytes), nbytes):
+            return False
+    return True
+
+
+@helper
+def note_repetition(table: Any, stream: Any, own: Any) -> None:
+    """Store a repeated observation again in time, before a heap evicts the chunks that it reaches into."""
+    newest = int32(table[NEWEST], own)
+    slot, offset = (newest - U(1)) // table[ROOM], (newest - U(1)) % table[ROOM]
+    is_inside = slot == int32(table[OPEN], stream) and byte(table[REACH], byte(table[PATTERN], own)) <= offset
+    if newest == U(0) or is_inside:
+        return
+    repeated = int64(table[REPEATED], stream) + U(1)
+    if repeated == table[CHUNK]:
+        repeated = U(0)
+        for index in range(table[DEPTH]):
+            store(table[LAST_NUMBER] + (stream * table[DEPTH] + U(index)) * U(8), NONE)
+    store(table[REPEATED] + stream * U(8), repeated)
+
+
+@helper
+def find(table: Any, stream: Any, frame: Any, index: Any, nbytes: Any, oldest: Any) -> Any:
+    """The index of an equal frame of the stream's last observation; the depth if there is none."""
+    depth = table[DEPTH]
+    for attempt in range(depth + U(2)):
+        # First the one that a shift would bring here, then the one at the same index, then any.
+        other = index + U(1) if attempt == U(0) else index if attempt == U(1) else U(attempt) - U(2)
+        again = attempt > U(1) and (other == index or other == index + U(1))
+        if other < depth and not again:
+            number = S(int64(table[LAST_NUMBER], stream * depth + other))
+            if number >= oldest and equal(frame, _last_frame(table, stream, other, nbytes), nbytes):
+                return other
+    return depth
+
+
+@helper
+def oldest_of(table: Any, stream: Any) -> Any:
+    """The number of the oldest frame that an observation may refer to."""
+    return max(S(int64(table[TOTAL], stream)) - S(table[MOST_BACK]) + S(2) * S(table[DEPTH]), S(0))
+
+
+@helper
+def brings_new(table: Any, stream: Any, frames: Any, nbytes: Any) -> Any:
+    """Whether writing an observation would append a frame: one that is not found, or any if no pattern is left."""
+    if int64(table[NUMBERS], U(0)) == U(PATTERNS):
+        return True
+    oldest, before_is_blank = oldest_of(table, stream), True
+    for index in range(table[DEPTH]):
+        frame = frames + U(index) * nbytes
+        blank = is_blank(frame, nbytes)
+        is_known = blank or find(table, stream, frame, U(index), nbytes, oldest) < table[DEPTH]
+        if not is_known and (before_is_blank or not equal(frame, frame - nbytes, nbytes)):
+            return True
+        before_is_blank = blank
+    return False
+
+
+@helper
+def keep(table: Any, stream: Any, frames: Any, rows: Any, nbytes: Any) -> None:
+    """Keep the frames of an observation as the last one; most are kept already."""
+    depth, used = table[DEPTH], U(0)
+    for index in range(depth):
+        if int64(rows, U(index)) < depth:
+            used |= U(1) << int64(rows, U(index))
+    for index in range(depth):
+        row = int64(rows, U(index))
+        if row == depth:
+            row = trailing_zeros(~used)
+            used |= U(1) << row
+            copy(table[LAST] + (stream * depth + row) * nbytes, frames + U(index) * nbytes, nbytes)
+        store(table[LAST_ROW] + (stream * depth + U(index)) * U(8), row)
+
+
+@helper
 def _change_users(table: Any, newest: Any, pattern: Any, change: Any) -> None:
     """Add a user to every chunk that an observation reaches into, or take one away."""
     if newest == U(0):
@@ -79,7 +168,7 @@ def _change_users(table: Any, newest: Any, pattern: Any, change: Any) -> None:
         store(table[USERS] + slot * U(4), np.int32(users))
         before = int32(table[PREVIOUS], slot)
         free = int64(table[NUMBERS], U(1))
-        # There are never more free slots than slots; users that were loaded may have been counted wrong.
+        # There are never more free slots than slots; loaded counts of users may be wrong.
         if users == S(0) and free < int64(table[NUMBERS], U(2)):
             store(table[FREE] + free * U(4), np.int32(slot))
             store(table[NUMBERS] + U(8), free + U(1))
@@ -91,7 +180,7 @@ def _change_users(table: Any, newest: Any, pattern: Any, change: Any) -> None:
 
 @helper
 def _assign(table: Any, reference: Any, newest: Any, pattern: Any) -> None:
-    """Let a reference stand for an observation, and no longer for what it stood for."""
+    """Let a reference stand for an observation, and no longer for its old one."""
     old, old_pattern = int32(table[NEWEST], reference), byte(table[PATTERN], reference)
     store(table[NEWEST] + reference * U(4), np.int32(newest))
     store(table[PATTERN] + reference, np.uint8(pattern))
@@ -101,7 +190,7 @@ def _assign(table: Any, reference: Any, newest: Any, pattern: Any) -> None:
 
 @helper
 def _append(table: Any, stream: Any, frame: Any, nbytes: Any, number: Any, position: Any) -> None:
-    """Add a frame to the chunk that its stream is filling; write its number and position to these addresses."""
+    """Append a frame to the open chunk of its stream; write its number and position to these addresses."""
     slot, filled, tail = int32(table[OPEN], stream), table[FILLED] + stream * U(16), table[TAIL] + stream * nbytes
     place, total = int32(table[SIZES], slot), int64(table[TOTAL], stream)
     steps = table[STEPS] + stream * table[STEPS_NBYTES] + int64(filled, U(0))
@@ -122,7 +211,7 @@ def _append(table: Any, stream: Any, frame: Any, nbytes: Any, number: Any, posit
 
 @helper
 def _pattern(table: Any, numbers: Any, newest: Any) -> Any:
-    """The pattern of an observation, a new one if need be; ``PATTERNS`` if there is no room for it."""
+    """The index of a pattern, a new one if necessary; ``PATTERNS`` if there is no room for it."""
     depth, count = table[DEPTH], int64(table[NUMBERS], U(0))
     backs = numbers + U(24) * depth
     reach = U(0)
@@ -181,7 +270,7 @@ def _write(table: Any, stream: Any, reference: Any, frames: Any, scratch: Any) -
     pattern = U(0)
     if newest != BLANK:
         pattern = _pattern(table, numbers, newest)
-        if pattern == U(PATTERNS):  # no room for another pattern: as new frames, there is always one for it
+        if pattern == U(PATTERNS):  # no room for another pattern: stored as new frames, whose pattern is 0
             for index in range(depth):
                 place = U(index) * U(8)
                 _append(table, stream, frames + U(index) * nbytes, nbytes, numbers + place, positions + place)
@@ -197,7 +286,7 @@ def _write(table: Any, stream: Any, reference: Any, frames: Any, scratch: Any) -
 
 @kernel(types.int64(Source, Source, Bytes, Bytes))
 def patch_nbytes(old: Any, new: Any, steps: Any, content: Any) -> Any:
-    """What the patch from one frame to another takes. It is written to room for its steps, and for its content."""
+    """The size of the patch from one frame to another, which is written to ``steps`` and ``content``."""
     begin, content_begin = U(steps.ctypes.data), U(content.ctypes.data)
     end, content_end = write_patch(U(old.ctypes.data), U(new.ctypes.data), U(len(new)), begin, content_begin)
     return S(end - begin + content_end - content_begin)
@@ -205,7 +294,7 @@ def patch_nbytes(old: Any, new: Any, steps: Any, content: Any) -> Any:
 
 @kernel(types.int64(Table, Numbers, Cells, Cells, types.int64))
 def write_rows(table: Any, references: Any, rows: Any, following: Any, begin: Any) -> Any:
-    """Take observations apart until one has a new frame for a chunk that is complete; return its number."""
+    """Write observations until one has a new frame but its stream's chunk is complete; return its index."""
     depth, pixels, group = table[DEPTH], table[PIXELS], table[GROUP]
     nbytes, row_nbytes, count = pixels * group, depth * pixels * group, len(references)
     gathered = table[SCRATCH] + U(25) * depth + U(8)

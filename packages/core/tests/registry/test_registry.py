@@ -132,16 +132,14 @@ def test_two_distributions_with_one_name_are_an_error_that_names_both_only_if_it
 
 def test_a_plugin_may_not_take_the_name_of_a_built_in(install):
     install("thief-dist", "rle", "fake_thief", GOOD.format(protocol=1))
-    with pytest.raises(PluginConflictError, match=r"sb3-extra-buffers .* and by thief-dist 1\.0"):
+    with pytest.raises(PluginConflictError, match=r"sb3-extra-buffers-core .* and by thief-dist 1\.0"):
         bind("rle", CELL)
 
 
-@pytest.mark.parametrize(("protocol", "older"), [(0, "odd-dist"), (2, "sb3-extra-buffers")])
+@pytest.mark.parametrize(("protocol", "older"), [(0, "odd-dist"), (2, "sb3-extra-buffers-core")])
 def test_another_protocol_number_is_refused_and_says_what_to_upgrade(install, protocol, older):
     install("odd-dist", "odd", "fake_odd", GOOD.format(protocol=protocol))
-    with pytest.raises(
-        PluginProtocolError, match=rf"protocol {protocol}, expected protocol 1.*--upgrade .{older}>=1.$"
-    ):
+    with pytest.raises(PluginProtocolError, match=rf"protocol {protocol}, expected protocol 1.*--upgrade {older}$"):
         bind("odd", CELL)
     expect_others_to_work()
 
@@ -167,7 +165,7 @@ def test_a_factory_that_returns_no_codec_is_refused(install):
     ("name", "hint"),
     [
         ("gzp", "Did you mean 'gzip'\\?$"),
-        ("entirely-else", "doctor"),
+        ("entirely-else", "install the distribution that provides this codec"),
         ("lz4-framed", "Did you mean 'lz4-frame'"),
         ("lz4-frame5", "follows a slash: lz4-frame/5$"),
         ("lz4-frame-5", "slash: lz4-frame/-5$"),
@@ -182,15 +180,25 @@ def test_an_unknown_name_gets_the_nearest_one_and_the_installed_ones(name, hint)
 
 
 @pytest.mark.parametrize(
-    ("name", "extra"), [("zstd", "zstd"), ("lz4-block", "lz4"), ("igzip", "isal"), ("rle-jit", "numba")]
+    ("name", "home"), [("zstd", "zstd"), ("lz4-block", "lz4"), ("igzip", "isal"), ("rle-jit", "rle-numba")]
 )
-def test_a_known_codec_that_is_not_installed_gets_the_command_that_installs_it(name, extra, monkeypatch):
+def test_a_known_codec_that_is_not_installed_gets_the_command_that_installs_it(name, home, monkeypatch):
     installed = {key: offers for key, offers in codecs.registry.offers().items() if key != name}
     monkeypatch.setattr(codecs.registry, "_offers", installed)
     monkeypatch.setattr(codecs.registry, "_loaded", {})
     monkeypatch.setattr(codecs.registry, "_failed", {})
-    with pytest.raises(UnknownPluginError, match=rf'Run: pip install "sb3-extra-buffers\[{extra}\]>=1"$'):
+    with pytest.raises(UnknownPluginError, match=rf"Run: pip install sb3-extra-buffers-codec-{home}$"):
         bind(name, CELL)
+
+
+@pytest.mark.parametrize(("name", "home"), [("mmap", "heap-mmap"), ("device", "gpu"), ("device-ring", "gpu")])
+def test_a_known_heap_that_is_not_installed_gets_the_command_that_installs_it(name, home, monkeypatch):
+    installed = {key: offers for key, offers in heaps.registry.offers().items() if key in ("memory", "ring")}
+    monkeypatch.setattr(heaps.registry, "_offers", installed)
+    monkeypatch.setattr(heaps.registry, "_loaded", {})
+    monkeypatch.setattr(heaps.registry, "_failed", {})
+    with pytest.raises(UnknownPluginError, match=rf"Run: pip install sb3-extra-buffers-{home}$"):
+        heaps.create(name, 5)
 
 
 def test_refresh_finds_what_was_installed_since_and_tries_broken_ones_again(install, site):
@@ -252,7 +260,7 @@ def test_a_kept_failure_does_not_collect_tracebacks(install):
 
 @pytest.mark.parametrize("name", [None, 5, {"name": "ring"}])
 def test_a_name_that_is_no_text_is_refused(name):
-    with pytest.raises(ParameterError, match="it must be text, one of: memory, mmap, ring"):
+    with pytest.raises(ParameterError, match=r"it must be text, one of: .*memory, .*ring"):
         heaps.create(name, 5)
 
 

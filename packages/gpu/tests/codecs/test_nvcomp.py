@@ -10,7 +10,8 @@ from sb3_extra_buffers import heaps
 from sb3_extra_buffers.codecs import CellSpec, CodecSpec, bind, names
 from sb3_extra_buffers.errors import DeviceError, MissingExtraError, PayloadError
 from sb3_extra_buffers.gpu_buffers import codecs
-from sb3_extra_buffers.gpu_buffers.codecs import nvcomp
+from sb3_extra_buffers.gpu_buffers.codecs import DeviceCodecPlugin, nvcomp
+from sb3_extra_buffers.gpu_buffers.testing import DEVICE_CODEC_RULES, DeviceCodecSubject
 
 CELL = CellSpec(np.uint8, 1200)
 CPU = th.device("cpu")
@@ -76,6 +77,18 @@ def test_frames_are_decoded_in_one_call_and_raw_cells_are_copied(name, algorithm
     for row, length in zip(rows(), lengths):
         assert payloads[begin : begin + length].numpy().tobytes() == bytes(codec.encode(row))
         begin += -(-length // 16) * 16
+
+
+@pytest.mark.parametrize("rule", DEVICE_CODEC_RULES, ids=lambda rule: rule.id)
+@pytest.mark.parametrize(("name", "algorithm"), ALGORITHMS)
+def test_the_adapter_follows_the_contract(name, algorithm, rule):
+    if name not in names():
+        pytest.skip(f"{name} is not installed")
+
+    def create(codec, device):
+        return nvcomp.NvcompCodec(codec, device, algorithm, StandIn(codec))
+
+    rule.verify(DeviceCodecSubject(name, DeviceCodecPlugin(1, create, "Through a stand-in")))
 
 
 @pytest.mark.parametrize(("name", "algorithm"), ALGORITHMS)

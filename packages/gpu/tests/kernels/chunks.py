@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from sb3_extra_buffers.frames.packing import END, Parsed, count_dtype, patch
-from sb3_extra_buffers.gpu_buffers.kernels.frame_decode.needs import Needs
+from sb3_extra_buffers.gpu_buffers.kernels.frame_reference import Needs
 
 
 def pack(base: np.ndarray, frames: np.ndarray) -> bytes:

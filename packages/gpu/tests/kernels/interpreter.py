@@ -21,9 +21,7 @@ import triton.language as tl
 from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction, mangle_type
 
-from sb3_extra_buffers.gpu_buffers.kernels.frame_decode import kernel as frame_decode
-from sb3_extra_buffers.gpu_buffers.kernels.rle_decode import kernel as rle_decode
-from sb3_extra_buffers.gpu_buffers.kernels.rle_encode import kernel as rle_encode
+from sb3_extra_buffers.gpu_buffers.kernels import frame_decode, rle_decode, rle_encode
 
 KERNELS = (frame_decode, rle_decode, rle_encode)
 #: What the interpreter replaces parts of.

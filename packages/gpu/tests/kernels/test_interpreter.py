@@ -7,7 +7,7 @@ import os
 import pytest
 import torch
 
-from sb3_extra_buffers.gpu_buffers.kernels.options import launch_options
+from sb3_extra_buffers.gpu_buffers.kernels.launch import launch_options
 
 
 def language(interpreter):
@@ -15,7 +15,7 @@ def language(interpreter):
 
 
 def run_one():
-    from sb3_extra_buffers.gpu_buffers.kernels.rle_encode import launch
+    from sb3_extra_buffers.gpu_buffers.kernels import rle_encode as launch
 
     rows = torch.zeros((1, 64), dtype=torch.uint8)
     return launch.measure(rows, item=1).lengths.tolist()
@@ -43,7 +43,7 @@ def test_kernels_still_compile_afterwards(interpreter):
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from sb3_extra_buffers.gpu_buffers.kernels.rle_encode import kernel
+    from sb3_extra_buffers.gpu_buffers.kernels import rle_encode as kernel
 
     if triton.knobs.runtime.interpret:
         pytest.skip("TRITON_INTERPRET is set: nothing compiles in this process")

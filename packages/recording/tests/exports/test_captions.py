@@ -1,15 +1,15 @@
-"""What is said about a step."""
+"""Captions of steps."""
 
 import numpy as np
 import pytest
 
 from sb3_extra_buffers.recording import FramelessRecordBuffer
-from sb3_extra_buffers.recording.exports.captions import Captions, action_text, reward_text
+from sb3_extra_buffers.recording.exports.drawing import Captions, action_text, reward_text
 
 
-def test_episodes_steps_and_returns_are_counted_from_what_is_kept():
+def test_captions_count_kept_steps_only():
     buffer = FramelessRecordBuffer(size=6)
-    for number in range(8):  # two are overwritten: kept are 2, 3 of the first episode, 4 to 7 of the second
+    for number in range(8):  # 0 and 1 are overwritten; kept are 2 and 3 of the first episode, 4 to 7 of the second
         buffer.add(None, 10**number, number, done=number == 3)
     captions = Captions(buffer)
     found = [captions.of(step) for step in range(6)]
@@ -21,7 +21,7 @@ def test_episodes_steps_and_returns_are_counted_from_what_is_kept():
     assert [caption.action for caption in found] == ["2", "3", "4", "5", "6", "7"]
 
 
-def test_what_one_episode_was_worth_is_no_matter_of_the_next():
+def test_returns_start_at_zero_in_each_episode():
     buffer = FramelessRecordBuffer(size=4)
     for reward, done in ((np.nan, True), (1.0, False), (2.0, True)):
         buffer.add(None, reward, 0, done=done)
@@ -41,7 +41,7 @@ def test_what_one_episode_was_worth_is_no_matter_of_the_next():
         (np.array([[True], [False]]), None, "1 0"),
     ],
 )
-def test_actions_are_short_texts(action, names, text):
+def test_actions_are_formatted_briefly(action, names, text):
     assert action_text(action, names) == text
 
 

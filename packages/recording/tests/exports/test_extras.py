@@ -1,4 +1,4 @@
-"""A library that is missing is named, with the line that installs it and everything else that the feature needs."""
+"""A missing library raises an error with the command that installs all that the feature needs."""
 
 import importlib
 import sys
@@ -38,7 +38,7 @@ PLAYING = [
 
 @pytest.fixture
 def without(monkeypatch):
-    """Libraries that are not there, while modules that need them are imported anew."""
+    """Hide a library, and import modules that need it again."""
 
     def without(library, *anew):
         for name in list(sys.modules):
@@ -46,7 +46,7 @@ def without(monkeypatch):
                 monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, library, None)
 
-    monkeypatch.setattr(PYTHON, (3, 11))  # on an older one there is no Minari
+    monkeypatch.setattr(PYTHON, (3, 11))  # Minari needs 3.11
     return without
 
 
@@ -55,7 +55,7 @@ def line(extra):
 
 
 @pytest.mark.parametrize(("method", "name", "options", "library", "extra"), EXPORTS)
-def test_the_error_says_what_to_install(
+def test_the_error_names_the_extra_to_install(
     method, name, options, library, extra, tmp_path, play, record, without, monkeypatch
 ):
     buffer = record(RecordBuffer((20, 24), 3, 5), play(5))
@@ -71,8 +71,8 @@ def test_the_error_says_what_to_install(
 @pytest.mark.parametrize(
     ("needed", "missing", "method"), [("minari", "gymnasium", "to_minari"), ("datasets", "pyarrow", "to_dataset")]
 )
-def test_what_a_library_lacks_itself_comes_with_the_extra_of_the_feature(needed, missing, method, without):
-    importlib.import_module(needed)  # so that all of it is what it was before, afterwards
+def test_a_missing_dependency_of_a_library_names_the_extra_of_the_feature(needed, missing, method, without):
+    importlib.import_module(needed)  # so that monkeypatch restores all of its modules
     without(missing, needed)
     with pytest.raises(MissingExtraError, match=f"'{missing}'") as caught:
         require(needed, method)
@@ -80,24 +80,24 @@ def test_what_a_library_lacks_itself_comes_with_the_extra_of_the_feature(needed,
 
 
 @pytest.mark.parametrize(("name", "library", "extra"), PLAYING)
-def test_what_records_while_somebody_plays_names_the_extra_that_brings_all_it_needs(name, library, extra, without):
+def test_wrappers_and_callback_name_their_extra(name, library, extra, without):
     pytest.importorskip("stable_baselines3")
-    without(library, f"{recording.__name__}.callback", f"{recording.__name__}.wrappers")
+    without(library, *(f"{recording.__name__}.{name}" for name in ("callback", "record_env", "vec_record")))
     with pytest.raises(MissingExtraError, match=name) as caught:
         getattr(recording, name)
     assert str(caught.value).endswith(line(extra))
 
 
 @pytest.mark.parametrize("library", ["minari", "h5py"])
-def test_on_a_python_that_is_too_old_nobody_is_told_to_install_what_does_not_help(library, without, monkeypatch):
+def test_on_an_old_python_the_error_names_the_needed_version(library, without, monkeypatch):
     without(library)
     monkeypatch.setattr(PYTHON, (3, 10))
     with pytest.raises(MissingExtraError, match=f"'{library}', which is not installed") as caught:
         require(library, "to_minari")
-    assert str(caught.value).endswith("to_minari needs Python 3.11 or newer, this is 3.10: use another one.")
+    assert str(caught.value).endswith("to_minari needs Python 3.11 or newer, this is Python 3.10.")
 
 
-def test_a_library_that_is_there_but_broken_says_so_itself(tmp_path, monkeypatch):
+def test_the_error_of_a_broken_library_is_not_replaced(tmp_path, monkeypatch):
     (tmp_path / "av.py").write_text("import something_that_av_lacks")
     monkeypatch.delitem(sys.modules, "av", raising=False)
     monkeypatch.syspath_prepend(tmp_path)

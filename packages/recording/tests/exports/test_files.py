@@ -1,4 +1,4 @@
-"""Files and folders that are complete, or are not there."""
+"""Files and folders appear only when they are complete."""
 
 import os
 from pathlib import Path
@@ -22,7 +22,7 @@ def fail_in(opened):
         raise ZeroDivisionError
 
 
-def test_a_file_takes_its_place_when_it_is_complete(tmp_path):
+def test_a_file_replaces_the_old_one_when_it_is_complete(tmp_path):
     (tmp_path / "a").write_bytes(b"old")
     with new_file(tmp_path / "a", "to_npz") as file:
         file.write(b"new")
@@ -31,7 +31,7 @@ def test_a_file_takes_its_place_when_it_is_complete(tmp_path):
     assert names(tmp_path) == ["a"]
 
 
-def test_writers_may_go_back(tmp_path):
+def test_files_are_seekable(tmp_path):
     with new_file(str(tmp_path / "a"), "to_npz") as file:
         file.write(b"....5678")
         file.seek(0)
@@ -39,7 +39,7 @@ def test_writers_may_go_back(tmp_path):
     assert (tmp_path / "a").read_bytes() == b"12345678"
 
 
-def test_an_error_leaves_what_was_there(tmp_path):
+def test_an_error_keeps_the_old_file(tmp_path):
     (tmp_path / "a").write_bytes(b"old")
     with pytest.raises(ZeroDivisionError):
         fail_in(new_file(tmp_path / "a", "to_npz"))
@@ -50,7 +50,7 @@ def test_an_error_leaves_what_was_there(tmp_path):
 
 
 @pytest.mark.parametrize("opened", [new_file, new_folder])
-def test_a_folder_that_is_missing_is_named(tmp_path, opened):
+def test_a_missing_folder_is_named(tmp_path, opened):
     with pytest.raises(FileWriteError, match=r"to_x: cannot write .*there is no folder '.*missing'. Make it first"):
         fail_in(opened(tmp_path / "missing" / "a", "to_x"))
     assert names(tmp_path) == []
@@ -58,24 +58,24 @@ def test_a_folder_that_is_missing_is_named(tmp_path, opened):
 
 @pytest.mark.parametrize("opened", [new_file, new_folder])
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_nobody_may_write_to_is_an_error(tmp_path, opened):
+def test_a_folder_without_write_permission_is_an_error(tmp_path, opened):
     tmp_path.chmod(0o500)
     with pytest.raises(FileWriteError, match="Permission denied"):
         fail_in(opened(tmp_path / "a", "to_x"))
 
 
 @pytest.mark.parametrize("opened", [new_file, new_folder])
-def test_a_name_that_is_too_long_is_an_error_with_what_the_system_says(tmp_path, opened):
+def test_a_name_that_is_too_long_raises_the_error_of_the_system(tmp_path, opened):
     with pytest.raises(FileWriteError, match="too long"):
         fail_in(opened(tmp_path / ("a" * 300), "to_x"))
     assert names(tmp_path) == []
 
 
-def test_where_a_file_cannot_be(tmp_path):
+def test_existing_folders_are_not_replaced(tmp_path):
     with pytest.raises(FileWriteError, match="it is a folder"):
         fail_in(new_file(tmp_path, "to_x"))
     (tmp_path / "a").write_bytes(b"old")
-    with pytest.raises(FileWriteError, match="it is there already"):
+    with pytest.raises(FileWriteError, match="it already exists"):
         fail_in(new_folder(tmp_path / "a", "to_x"))
     assert (tmp_path / "a").read_bytes() == b"old"
 
@@ -96,7 +96,7 @@ def test_a_full_disk_is_an_error(tmp_path):
     assert names(tmp_path) == []
 
 
-def test_a_folder_can_be_made_elsewhere_and_its_parents_at_the_end(tmp_path):
+def test_parents_of_a_folder_are_created_at_the_end(tmp_path):
     with new_folder(tmp_path / "space" / "name", "to_x", tmp_path) as draft:
         (draft / "a").write_bytes(b"1")
         assert not (tmp_path / "space").exists()

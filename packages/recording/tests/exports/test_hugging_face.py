@@ -1,4 +1,4 @@
-"""A dataset from which every value comes back."""
+"""Hugging Face datasets restore every value."""
 
 import json
 
@@ -13,11 +13,11 @@ from sb3_extra_buffers.recording.exports import METADATA_KEY
 
 @pytest.fixture
 def small_batches(monkeypatch):
-    monkeypatch.setattr("sb3_extra_buffers.recording.exports.batches._BATCH_VALUES", 4 * 20 * 24 * 3)
+    monkeypatch.setattr("sb3_extra_buffers.recording.protocol._BATCH_SIZE", 4 * 20 * 24 * 3)
 
 
 @pytest.mark.parametrize("channels", [1, 2, 3, 4])
-def test_images_come_back(tmp_path, play, record, small_batches, channels):
+def test_images_are_restored(tmp_path, play, record, small_batches, channels):
     buffer = record(RecordBuffer((20, 24), channels, 17), play(23, shape=(20, 24, channels)))
     returned = buffer.to_dataset(tmp_path / "a")
     for found in (returned, datasets.load_from_disk(str(tmp_path / "a"))):
@@ -27,14 +27,14 @@ def test_images_come_back(tmp_path, play, record, small_batches, channels):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.uint16, np.int8, np.uint8, np.bool_])
-def test_what_is_no_image_comes_back_as_arrays(tmp_path, small_batches, dtype):
+def test_frames_that_are_not_images_are_restored_as_arrays(tmp_path, small_batches, dtype):
     random = np.random.default_rng(0)
     buffer = RecordBuffer((6, 7), 5, 9, [dtype, np.float32])
     for number in range(9):
         buffer.add((random.normal(size=(6, 7, 5)) * 50).astype(dtype), 0, number)
     found = buffer.to_dataset(tmp_path / "a")
     assert found.features["frame"] == datasets.Array3D((6, 7, 5), np.dtype(dtype).name)
-    frames = np.array(found.data["frame"].to_pylist(), dtype)  # as they are stored
+    frames = np.array(found.data["frame"].to_pylist(), dtype)  # as stored
     assert frames.tobytes() == buffer[:].frames.tobytes()
 
 
@@ -56,7 +56,7 @@ def test_columns_are_those_of_parquet(tmp_path, play, record, small_batches):
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float32", "float64"])
-def test_numbers_of_any_dtype_come_back(tmp_path, dtype):
+def test_numbers_of_every_dtype_are_restored(tmp_path, dtype):
     values = np.array([0, 1, 1, 0], dtype)
     buffer = FramelessRecordBuffer(size=9, dtypes=["uint8", dtype, dtype], action_dtype=dtype, action_shape=2)
     for value in values:
@@ -70,19 +70,19 @@ def test_numbers_of_any_dtype_come_back(tmp_path, dtype):
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (2, 3), (2, 1, 3)], ids=str)
-def test_actions_of_any_shape_come_back(tmp_path, play, record, shape):
+def test_actions_of_every_shape_are_restored(tmp_path, play, record, shape):
     steps = play(9, action=lambda random: random.normal(size=shape).astype(np.float32))
     buffer = record(RecordBuffer((20, 24), 1, 9), [step._replace(frame=step.frame[..., :1]) for step in steps])
     buffer.to_dataset(tmp_path / "a", steps=range(2, 7))
     found = datasets.load_from_disk(str(tmp_path / "a"))
-    said = json.loads(found.info.description)[METADATA_KEY]
-    assert said == {"version": 1, "action_shape": list(shape), "frame_shape": [20, 24, 1], "frame_dtype": "|u1"}
-    actions = np.array(found["action"][:], np.float32).reshape(-1, *said["action_shape"])
+    metadata = json.loads(found.info.description)[METADATA_KEY]
+    assert metadata == {"version": 1, "action_shape": list(shape), "frame_shape": [20, 24, 1], "frame_dtype": "|u1"}
+    actions = np.array(found["action"][:], np.float32).reshape(-1, *metadata["action_shape"])
     assert actions.tobytes() == buffer[2:7].actions.tobytes()
     assert actions.shape == buffer[2:7].actions.shape
 
 
-def test_without_frames_there_is_no_such_column(tmp_path, play, record):
+def test_without_frames_there_is_no_frame_column(tmp_path, play, record):
     found = record(FramelessRecordBuffer(size=9), play(9)).to_dataset(tmp_path / "a")
     assert found.column_names == ["episode", "step", "action", "reward", "done"]
     assert len(found) == 9
@@ -93,14 +93,14 @@ def test_the_folder_may_be_relative(tmp_path, play, record, monkeypatch):
     assert len(record(RecordBuffer((20, 24), 3, 9), play(9)).to_dataset("a")) == 9
 
 
-def test_only_the_dataset_is_left(tmp_path, play, record):
+def test_no_temporary_files_are_left(tmp_path, play, record):
     record(RecordBuffer((20, 24), 3, 9), play(9)).to_dataset(tmp_path / "a")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     expected = ["data-00000-of-00001.arrow", "dataset_info.json", "state.json"]
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == expected
 
 
-def test_bars_of_the_library_are_as_they_were(tmp_path, play, record, capsys):
+def test_progress_bars_of_the_library_are_restored(tmp_path, play, record, capsys):
     assert not datasets.are_progress_bars_disabled()
     record(RecordBuffer((20, 24), 3, 9), play(9)).to_dataset(tmp_path / "a")
     assert not datasets.are_progress_bars_disabled()
@@ -115,5 +115,5 @@ def test_bad_input_leaves_nothing(tmp_path, play, record):
         buffer.to_dataset(tmp_path / "missing" / "a")
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "a").mkdir()
-    with pytest.raises(FileWriteError, match="it is there already"):
+    with pytest.raises(FileWriteError, match="it already exists"):
         buffer.to_dataset(tmp_path / "a")

@@ -1,4 +1,4 @@
-"""A Minari dataset that Minari opens, and from which every value comes back."""
+"""Minari opens the datasets and restores every value."""
 
 import minari
 import numpy as np
@@ -7,22 +7,22 @@ from gymnasium import spaces
 
 from sb3_extra_buffers.errors import BufferStateError, FileWriteError, ObservationError, ParameterError
 from sb3_extra_buffers.recording import FramelessRecordBuffer, RecordBuffer
-from sb3_extra_buffers.recording.exports.transitions import cut
+from sb3_extra_buffers.recording.exports.minari import transitions_of
 
 FORMATS = ["parquet", "arrow", "hdf5"]
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
-    """Where Minari looks for datasets."""
+    """The folder of Minari's datasets."""
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     return tmp_path
 
 
 def same(found, buffer, terminal_frames, truncation_feature=None):
-    """Every episode is what it was, bit by bit."""
+    """Assert that every episode is restored exactly."""
     clips = [buffer.read(steps.start, steps.stop) for steps in buffer.episodes]
-    expected = [cut(clip, terminal_frames, truncation_feature, "x") for clip in clips]
+    expected = [transitions_of(clip, terminal_frames, truncation_feature) for clip in clips]
     expected = [episode for episode in expected if len(episode.actions)]
     assert found.total_episodes == len(expected)
     assert found.total_steps == sum(len(episode.actions) for episode in expected)
@@ -39,8 +39,8 @@ def same(found, buffer, terminal_frames, truncation_feature=None):
 @pytest.mark.parametrize("data_format", FORMATS)
 @pytest.mark.parametrize("terminal_frames", [True, False])
 @pytest.mark.parametrize("channels", [1, 3, 4])
-def test_images_come_back_bit_by_bit(play, record, data_format, terminal_frames, channels):
-    # As large as Minari takes for an image, which it would store as JPEG.
+def test_images_are_restored_exactly(play, record, data_format, terminal_frames, channels):
+    # Large enough for Minari to treat it as an image, which it stores as JPEG by default.
     buffer = record(RecordBuffer((40, 44), channels, 17), play(23, shape=(40, 44, channels)))
     options = {"terminal_frames": terminal_frames, "data_format": data_format}
     returned = buffer.to_minari("doom/basic-v0", **options, about={"author": "somebody", "description": "A room."})
@@ -54,7 +54,7 @@ def test_images_come_back_bit_by_bit(play, record, data_format, terminal_frames,
 
 
 @pytest.mark.parametrize("data_format", FORMATS)
-def test_vectors_and_features_come_back(play, record, data_format):
+def test_vector_actions_and_features_are_restored(play, record, data_format):
     steps = play(
         30,
         action=lambda random: random.normal(size=3).astype(np.float32),
@@ -70,7 +70,7 @@ def test_vectors_and_features_come_back(play, record, data_format):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int16])
-def test_frames_of_other_dtypes(dtype):
+def test_frames_of_other_dtypes_are_restored(dtype):
     random = np.random.default_rng(0)
     buffer = RecordBuffer((6, 7), 2, 9, [dtype, np.float32])
     for number in range(9):
@@ -120,7 +120,7 @@ def test_bad_input_leaves_nothing(play, record, home, monkeypatch, options, erro
     assert list(home.iterdir()) == []
 
 
-def test_what_cannot_be_a_dataset(home):
+def test_recordings_without_transitions_are_refused(home):
     with pytest.raises(BufferStateError, match="nothing was recorded"):
         RecordBuffer(size=3).to_minari("a-v0", terminal_frames=True)
     frameless = FramelessRecordBuffer(size=3)
@@ -133,14 +133,14 @@ def test_what_cannot_be_a_dataset(home):
         single.to_minari("a-v0", terminal_frames=True)
     truth = RecordBuffer((4, 4), 1, 3, [np.bool_, np.float32])
     truth.add(np.zeros((4, 4, 1), np.bool_), 0, 0)
-    with pytest.raises(ObservationError, match="Record them as uint8"):
+    with pytest.raises(ObservationError, match="Record frames as uint8"):
         truth.to_minari("a-v0", terminal_frames=True)
     assert list(home.iterdir()) == []
 
 
-def test_a_dataset_that_is_there_is_not_touched(play, record):
+def test_an_existing_dataset_is_not_changed(play, record):
     buffer = record(RecordBuffer((20, 24), 3, 9), play(9))
     buffer.to_minari("a-v0", terminal_frames=True)
-    with pytest.raises(FileWriteError, match="it is there already"):
+    with pytest.raises(FileWriteError, match="it already exists"):
         buffer.to_minari("a-v0", terminal_frames=False)
     same(minari.load_dataset("a-v0"), buffer, True)

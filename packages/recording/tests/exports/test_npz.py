@@ -1,4 +1,4 @@
-"""Arrays for numpy, bit by bit."""
+"""NPZ files restore every array exactly."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ from sb3_extra_buffers.recording import FramelessRecordBuffer, RecordBuffer
 from sb3_extra_buffers.recording.exports import npz
 
 
-def test_every_array_comes_back(tmp_path, play, record, monkeypatch):
-    monkeypatch.setattr("sb3_extra_buffers.recording.exports.batches._BATCH_VALUES", 3 * 20 * 24 * 3)
+def test_every_array_is_restored(tmp_path, play, record, monkeypatch):
+    monkeypatch.setattr("sb3_extra_buffers.recording.protocol._BATCH_SIZE", 3 * 20 * 24 * 3)
     steps = play(23, features=lambda random: [int(random.integers(9)), float(np.float32(random.normal()))])
     buffer = record(RecordBuffer((20, 24), 3, 17, [np.uint8, np.float32, np.uint8, np.float32]), steps)
     for compressed in (True, False):
@@ -23,14 +23,14 @@ def test_every_array_comes_back(tmp_path, play, record, monkeypatch):
                 assert array.tobytes() == expected.tobytes()
 
 
-def test_some_steps(tmp_path, play, record):
+def test_steps_can_be_selected(tmp_path, play, record):
     buffer = record(RecordBuffer((20, 24), 3, 17), play(17, action=lambda random: random.normal(size=2)))
     with np.load(buffer.to_npz(tmp_path / "a.npz", steps=buffer.episodes[1])) as found:
         assert (found["frames"] == buffer[7:14].frames).all()
         assert (found["actions"] == buffer[7:14].actions).all()
 
 
-def test_without_frames_there_is_no_such_array(tmp_path, play, record):
+def test_without_frames_there_is_no_frame_array(tmp_path, play, record):
     buffer = record(FramelessRecordBuffer(size=9), play(9))
     with np.load(buffer.to_npz(tmp_path / "a.npz")) as found:
         assert set(found) == {"rewards", "actions", "dones"}

@@ -1,4 +1,4 @@
-"""A table from which every value comes back."""
+"""Parquet files restore every value."""
 
 import io
 import json
@@ -15,7 +15,7 @@ from sb3_extra_buffers.recording.exports import METADATA_KEY
 
 @pytest.fixture
 def small_batches(monkeypatch):
-    monkeypatch.setattr("sb3_extra_buffers.recording.exports.batches._BATCH_VALUES", 4 * 20 * 24 * 3)
+    monkeypatch.setattr("sb3_extra_buffers.recording.protocol._BATCH_SIZE", 4 * 20 * 24 * 3)
 
 
 def read(path):
@@ -34,7 +34,7 @@ def frames_of(table, about):
 
 @pytest.mark.parametrize("encoding", ["raw", "png"])
 @pytest.mark.parametrize("channels", [1, 2, 3, 4])
-def test_frames_come_back(tmp_path, play, record, small_batches, encoding, channels):
+def test_frames_are_restored(tmp_path, play, record, small_batches, encoding, channels):
     buffer = record(RecordBuffer((20, 24), channels, 17), play(23, shape=(20, 24, channels)))
     table, about = read(buffer.to_parquet(tmp_path / "a.parquet", frames=encoding))
     found, expected = frames_of(table, about), buffer[:].frames
@@ -43,7 +43,7 @@ def test_frames_come_back(tmp_path, play, record, small_batches, encoding, chann
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint16, np.int8, np.bool_])
-def test_frames_of_any_dtype_come_back(tmp_path, dtype):
+def test_frames_of_every_dtype_are_restored(tmp_path, dtype):
     random = np.random.default_rng(0)
     buffer = RecordBuffer((6, 7), 5, 9, [dtype, np.float32])
     for number in range(9):
@@ -55,7 +55,7 @@ def test_frames_of_any_dtype_come_back(tmp_path, dtype):
     assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
 
 
-def test_columns_are_what_the_documentation_says(tmp_path, play, record, small_batches):
+def test_columns_are_as_documented(tmp_path, play, record, small_batches):
     steps = play(23, features=lambda random: [int(random.integers(9)), float(np.float32(random.normal()))])
     buffer = record(RecordBuffer((20, 24), 3, 17, [np.uint8, np.float64, np.uint8, np.float32]), steps)
     table, about = read(buffer.to_parquet(tmp_path / "a.parquet"))
@@ -75,7 +75,7 @@ def test_columns_are_what_the_documentation_says(tmp_path, play, record, small_b
     assert about == expected
 
 
-def test_vectors_are_lists_and_say_their_shape(tmp_path, play, record):
+def test_vector_actions_are_lists_with_their_shape_in_the_metadata(tmp_path, play, record):
     steps = play(9, action=lambda random: random.normal(size=(2, 3)).astype(np.float32))
     buffer = record(RecordBuffer((20, 24), 3, 9), steps)
     table, about = read(buffer.to_parquet(tmp_path / "a.parquet"))
@@ -84,7 +84,7 @@ def test_vectors_are_lists_and_say_their_shape(tmp_path, play, record):
     assert (found == buffer[:].actions).all()
 
 
-def test_several_features_of_one_dtype(tmp_path, play, record):
+def test_several_features_of_one_dtype_are_restored(tmp_path, play, record):
     steps = play(9, features=lambda random: random.integers(0, 9, 3).tolist())
     buffer = record(RecordBuffer((20, 24), 3, 9, [np.uint8, np.float32, np.uint8, np.uint8, np.uint8]), steps)
     table, _ = read(buffer.to_parquet(tmp_path / "a.parquet", steps=range(2, 7)))
@@ -92,7 +92,7 @@ def test_several_features_of_one_dtype(tmp_path, play, record):
     assert (found == buffer[2:7].features).all()
 
 
-def test_without_frames_there_is_no_such_column(tmp_path, play, record):
+def test_without_frames_there_is_no_frame_column(tmp_path, play, record):
     buffer = record(FramelessRecordBuffer(size=9), play(9))
     table, about = read(buffer.to_parquet(tmp_path / "a.parquet"))
     assert table.column_names == ["episode", "step", "action", "reward", "done"]

@@ -1,4 +1,4 @@
-"""What is shown of a frame, by its channels and its dtype."""
+"""Frames are shown by their channels and dtype."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def grey(values):
     return np.stack([values] * 3, -1)
 
 
-def test_three_channels_are_colours():
+def test_three_channels_are_rgb():
     frames = noise(3)
     assert (Pixels("x").colors(frames) == frames).all()
 
@@ -26,7 +26,7 @@ def test_one_channel_is_grey():
 
 
 @pytest.mark.parametrize("channels", [2, 4, 9])
-def test_of_a_stack_the_newest_frame_is_shown(channels):
+def test_the_newest_frame_of_a_stack_is_shown(channels):
     frames = noise(channels)
     assert (Pixels("x").colors(frames) == grey(frames[..., -1])).all()
     assert (Pixels("x", "newest").colors(frames) == grey(frames[..., -1])).all()
@@ -44,34 +44,34 @@ def test_all_channels_are_shown_side_by_side():
     ("channels", "picked"),
     [("rgb", [0, 1, 2]), ((3, 0, 1), [3, 0, 1]), (2, [2, 2, 2]), (-1, [3, 3, 3]), ([1], [1, 1, 1])],
 )
-def test_channels_can_be_named(channels, picked):
+def test_channels_can_be_selected(channels, picked):
     frames = noise(4)
     assert (Pixels("x", channels).colors(frames) == frames[..., picked]).all()
 
 
 @pytest.mark.parametrize("channels", [4, -5, (0, 1), (0, 1, 4), "red", ()])
-def test_channels_that_are_not_there_are_refused(channels):
+def test_invalid_channels_are_refused(channels):
     with pytest.raises(ParameterError, match="frames have 4 channels"):
         Pixels("to_video", channels).colors(noise(4))
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.uint16])
-def test_labels_get_their_colours(dtype):
+def test_labels_are_shown_in_their_colors(dtype):
     labels = np.arange(12, dtype=dtype).reshape(1, 3, 4, 1)
     assert (Pixels("x", palette="labels").colors(labels) == label_colors()[labels[..., 0]]).all()
 
 
-def test_labels_of_a_stack_are_those_of_the_newest_frame():
+def test_labels_of_the_newest_frame_of_a_stack_are_shown():
     labels = noise(3)
     assert (Pixels("x", palette="labels").colors(labels) == label_colors()[labels[..., 2]]).all()
 
 
-def test_truth_values_can_be_labels():
+def test_bools_can_be_labels():
     labels = noise(1) > 100
     assert (Pixels("x", palette="labels").colors(labels) == label_colors()[labels[..., 0].astype(int)]).all()
 
 
-def test_labels_beyond_the_table_use_its_colours_again_but_never_the_background():
+def test_large_and_negative_labels_reuse_colors_but_not_the_background():
     labels = np.array([256, 511, -1, 255, 256 + 254], np.int64).reshape(1, 1, 5, 1)
     expected = label_colors()[[1, 1, 254, 255, 255]]
     assert (Pixels("x", palette="labels").colors(labels)[0, 0] == expected).all()
@@ -83,7 +83,7 @@ def test_a_palette_can_be_given():
     assert (Pixels("x", palette=palette).colors(frames) == np.array(palette)[frames[..., 0]]).all()
 
 
-def test_a_label_without_a_colour_is_an_error():
+def test_a_label_without_a_color_is_an_error():
     with pytest.raises(ObservationError, match=r"a pixel is 7, expected labels from 0 to 1"):
         Pixels("x", palette=[[0, 0, 0], [1, 1, 1]]).colors(np.full((1, 2, 2, 1), 7, np.uint8))
     with pytest.raises(ObservationError, match="-1"):
@@ -91,12 +91,12 @@ def test_a_label_without_a_colour_is_an_error():
 
 
 @pytest.mark.parametrize("palette", ["jet", [1, 2, 3], [[1, 2, 300]], [[0.5, 0, 0]], np.zeros((0, 3), int)])
-def test_what_is_no_palette_is_refused(palette):
+def test_invalid_palettes_are_refused(palette):
     with pytest.raises(ParameterError, match="palette"):
         Pixels("x", palette=palette).colors(noise(1))
 
 
-def test_floats_are_no_labels_and_colours_are_none():
+def test_floats_and_rgb_frames_are_refused_as_labels():
     with pytest.raises(ObservationError, match="integers"):
         Pixels("x", palette="labels").colors(noise(1, np.float32))
     with pytest.raises(ParameterError, match="one channel"):
@@ -113,12 +113,12 @@ def test_floats_are_no_labels_and_colours_are_none():
         (np.int8, [-128, -1, 127, 0, 64], [0, 127, 255, 128, 192]),
     ],
 )
-def test_black_and_white_are_the_ends_of_a_dtype(dtype, values, shown):
+def test_black_and_white_are_the_limits_of_the_dtype(dtype, values, shown):
     frames = np.array(values).astype(dtype).reshape(1, 1, 5, 1)
     assert Pixels("x").colors(frames)[0, 0, :, 1].tolist() == shown
 
 
-def test_black_and_white_can_be_given():
+def test_the_value_range_can_be_given():
     frames = np.array([[-10, 0, 10, 30]], np.int16).reshape(1, 1, 4, 1)
     assert Pixels("x", value_range=(-10, 10)).colors(frames)[0, 0, :, 0].tolist() == [0, 128, 255, 255]
     assert Pixels("x", value_range=(0, 127)).colors(np.full((1, 1, 1, 1), 127, np.uint8)).max() == 255
@@ -126,7 +126,7 @@ def test_black_and_white_can_be_given():
         Pixels("x", value_range=(1, 1)).colors(frames)
 
 
-def test_colours_of_labels_are_all_different_and_do_not_change():
+def test_colors_of_labels_are_distinct_and_fixed():
     table = label_colors()
     assert len({tuple(color) for color in table.tolist()}) == 256
     assert table[:4].tolist() == [[0, 0, 0], [242, 85, 85], [29, 76, 191], [207, 255, 140]]

@@ -1,15 +1,15 @@
-"""Every action stands between two observations."""
+"""Episodes are converted to transitions."""
 
 import numpy as np
 import pytest
 
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.recording import Clip
-from sb3_extra_buffers.recording.exports.transitions import cut
+from sb3_extra_buffers.recording.exports.minari import transitions_of
 
 
 def episode(done, cut_off=False, count=4):
-    """Steps 0 to 3: the frame, the action and the reward of each say its number."""
+    """Steps 0 to 3: frame, action and reward show the number of the step."""
     numbers = np.arange(count)
     frames = np.broadcast_to(numbers[:, None, None, None], (count, 2, 2, 1)).astype(np.uint8)
     flags = np.zeros((count, 1), np.bool_)
@@ -23,8 +23,8 @@ def shape(found):
 
 @pytest.mark.parametrize("terminal_frames", [True, False])
 @pytest.mark.parametrize(("done", "cut_off"), [(False, False), (True, False), (True, True)])
-def test_steps_and_ends(terminal_frames, done, cut_off):
-    found = cut(episode(done, cut_off), terminal_frames, 0, "to_minari")
+def test_actions_are_between_two_observations(terminal_frames, done, cut_off):
+    found = transitions_of(episode(done, cut_off), terminal_frames, 0)
     if done and not cut_off and not terminal_frames:
         assert shape(found) == ([0, 1, 2, 3, 3], [0, 10, 20, 30])
     else:
@@ -35,14 +35,14 @@ def test_steps_and_ends(terminal_frames, done, cut_off):
     assert len(found.infos["feature_0"]) == len(found.observations)
 
 
-def test_if_nobody_says_what_was_cut_off_whatever_is_done_came_to_its_end():
-    assert cut(episode(True, True), True, None, "to_minari").terminations[-1]
+def test_without_a_truncation_feature_finished_episodes_are_terminated():
+    assert transitions_of(episode(True, True), True, None).terminations[-1]
 
 
 def test_a_single_frame_has_no_action():
-    assert shape(cut(episode(True, count=1), True, None, "to_minari")) == ([0], [])
+    assert shape(transitions_of(episode(True, count=1), True, None)) == ([0], [])
 
 
-def test_a_feature_that_is_not_there_is_refused():
+def test_an_unknown_feature_is_refused():
     with pytest.raises(ParameterError, match="steps have 1 features"):
-        cut(episode(True), True, 3, "to_minari")
+        transitions_of(episode(True), True, 3)

@@ -1,4 +1,4 @@
-"""Videos that a decoder opens, with a picture for each step that shows what it should."""
+"""Videos have one correct image per step."""
 
 from itertools import pairwise
 
@@ -29,14 +29,14 @@ def decoded_gif(path):
 
 @pytest.fixture
 def shades():
-    """Frames of one shade each, which only a wrong order or a wrong colour would change."""
+    """A recording of frames of one shade each."""
     buffer = RecordBuffer((20, 30), 1, 16)
     for number in range(16):
         buffer.add(np.full((20, 30, 1), number * 16, np.uint8), number % 3 - 1, number, done=number == 9)
     return buffer
 
 
-def test_an_mp4_has_a_picture_for_each_step_in_its_order(shades, tmp_path):
+def test_an_mp4_has_one_image_per_step_in_order(shades, tmp_path):
     path = shades.to_video(tmp_path / "a.mp4", fps=12.5, progress=False)
     found = decoded(path)
     assert found.shape[0] == 16
@@ -44,7 +44,7 @@ def test_an_mp4_has_a_picture_for_each_step_in_its_order(shades, tmp_path):
     assert found.shape[2] == width
     assert found.shape[1] > height
     for number, picture in enumerate(found):
-        inner = picture[: height - 8]  # colours of the overlay reach a little beyond its edge
+        inner = picture[: height - 8]  # colors of the overlay bleed over its edge
         assert np.abs(inner.astype(int) - number * 16).max() <= 3
     with av.open(str(path)) as container:
         stream = container.streams.video[0]
@@ -54,7 +54,7 @@ def test_an_mp4_has_a_picture_for_each_step_in_its_order(shades, tmp_path):
         assert stream.frames == 16
 
 
-def test_colours_come_back_as_they_are_but_for_rounding(tmp_path):
+def test_colors_are_kept_up_to_rounding(tmp_path):
     colors = np.array([[255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 255], [17, 99, 201]], np.uint8)
     buffer = RecordBuffer((20, 30), 3, 5)
     for color in colors:
@@ -63,7 +63,7 @@ def test_colours_come_back_as_they_are_but_for_rounding(tmp_path):
     assert np.abs(found[:, 100, 100].astype(int) - colors).max() <= 4
 
 
-def test_the_bar_says_how_much_of_the_episode_is_over(shades, tmp_path):
+def test_the_bar_shows_the_progress_of_the_episode(shades, tmp_path):
     found = decoded(shades.to_video(tmp_path / "a.mp4", crf=0))
     bars = found[:, 241].astype(int)  # below the frames
     colors = np.array([GROOVE, ACCENT, END])
@@ -73,7 +73,7 @@ def test_the_bar_says_how_much_of_the_episode_is_over(shades, tmp_path):
         assert abs((nearest == 0).mean() - (1 - share)) < 0.02
 
 
-def test_texts_are_there_and_change_with_the_step(shades, tmp_path):
+def test_the_overlay_changes_with_the_step(shades, tmp_path):
     plain = decoded(shades.to_video(tmp_path / "a.mp4", overlay=False))
     assert plain.shape[1:3] == (240, 360)
     below = decoded(shades.to_video(tmp_path / "b.mp4", crf=0))[:, 246:]
@@ -100,17 +100,17 @@ def test_odd_sizes_are_made_even(tmp_path, size, overlay):
     assert 0 <= found.shape[2] - max(size[1], 240 if overlay else 0) <= 1
 
 
-def test_some_steps_only_and_in_pieces(shades, tmp_path, monkeypatch):
+def test_steps_can_be_selected_and_are_read_in_batches(shades, tmp_path, monkeypatch):
     monkeypatch.setattr("sb3_extra_buffers.recording.exports.video._BATCH_PIXELS", 20 * 30 * 4)
     found = decoded(shades.to_video(tmp_path / "a.mp4", steps=shades.episodes[1], scale=2, overlay=False))
     assert np.abs(found[:, 20, 30, 0].astype(int) - np.arange(10, 16) * 16).max() <= 3
 
 
-def test_a_gif_is_exact_where_256_colours_are_enough(tmp_path):
+def test_a_gif_of_up_to_256_colors_is_exact(tmp_path):
     random = np.random.default_rng(0)
     buffer = RecordBuffer((24, 30), 1, 12)
     labels = random.integers(0, 40, (12, 24, 30, 1), np.uint8)
-    labels[5] = labels[4]  # a picture that does not change is one, too
+    labels[5] = labels[4]  # an unchanged image counts, too
     for number, frame in enumerate(labels):
         buffer.add(frame, 0, number)
     path = buffer.to_video(tmp_path / "a.gif", fps=25, scale=3, palette="labels", overlay=False)
@@ -120,7 +120,7 @@ def test_a_gif_is_exact_where_256_colours_are_enough(tmp_path):
     assert durations == [40] * 12
 
 
-def test_a_gif_of_many_colours_has_those_that_fit_best(tmp_path):
+def test_a_gif_of_many_colors_is_approximated(tmp_path):
     rows, columns = np.mgrid[:64, :64]
     buffer = RecordBuffer((64, 64), 3, 3)
     frames = [np.stack([rows * 4, columns * 4, rows * 0 + 80 * n], -1).astype(np.uint8) for n in range(3)]
@@ -137,7 +137,7 @@ def test_a_gif_of_many_colours_has_those_that_fit_best(tmp_path):
         ("a.avi", {}, ".mp4 or .gif"),
         ("a", {}, ".mp4 or .gif"),
         ("a.mp4", {"fps": 0}, "fps"),
-        ("a.gif", {"fps": 60}, "50 at the most"),
+        ("a.gif", {"fps": 60}, "at most 50"),
         ("a.mp4", {"scale": 0}, "scale"),
         ("a.mp4", {"scale": 1.5}, "scale"),
         ("a.mp4", {"crf": 52}, "crf"),
@@ -146,24 +146,24 @@ def test_a_gif_of_many_colours_has_those_that_fit_best(tmp_path):
         ("a.mp4", {"palette": "jet"}, "palette"),
     ],
 )
-def test_what_cannot_be_done_is_refused_before_there_is_a_file(shades, tmp_path, name, options, word):
+def test_invalid_arguments_are_refused_before_a_file_is_created(shades, tmp_path, name, options, word):
     with pytest.raises(ParameterError, match=word):
         shades.to_video(tmp_path / name, **options)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["a.mp4", "a.gif"])
-def test_a_frame_that_cannot_be_shown_leaves_the_old_file(shades, tmp_path, name, monkeypatch):
+def test_a_frame_that_cannot_be_shown_keeps_the_old_file(shades, tmp_path, name, monkeypatch):
     monkeypatch.setattr("sb3_extra_buffers.recording.exports.video._BATCH_PIXELS", 20 * 30)
     (tmp_path / name).write_bytes(b"old")
     with pytest.raises(ObservationError, match="a pixel is 32, expected labels from 0 to 30"):
-        # The first frames can be shown; the third cannot, and is found out while the file is being written.
+        # The third frame has no color; the error occurs while the file is being written.
         shades.to_video(tmp_path / name, palette=np.zeros((31, 3), int))
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_bytes() == b"old"
 
 
-def test_recordings_that_show_nothing(tmp_path):
+def test_recordings_without_frames_or_steps_are_refused(tmp_path):
     frameless, dummy = FramelessRecordBuffer(size=3), DummyRecordBuffer(size=3)
     for buffer in (frameless, dummy):
         buffer.add(None, 0, 0)

@@ -1,4 +1,4 @@
-"""An environment whose pictures say which they are."""
+"""An environment whose images show the number of the step."""
 
 import gymnasium
 import numpy as np
@@ -6,15 +6,16 @@ from gymnasium import spaces
 
 
 class CountingEnv(gymnasium.Env):
-    """Every observation and every picture is of one shade: 16 times the number of the episode, plus that of the step.
+    """Every image has one shade: 16 times the number of the episode plus the number of the step.
 
-    Pictures are larger than observations, and 100 brighter. The reward is the action plus the number of the step.
+    Rendered images are larger than observations, and brighter by 100. The reward is the action plus the number of the
+    step.
 
-    :param ends: after how many steps each episode is over, in turn
-    :param truncated: whether it is cut off then, in turn
-    :param shape: of the image in an observation
-    :param kind: ``"box"`` or ``"dict"``: what observations are
-    :param shared: whether all observations are drawn in the same array
+    :param ends: lengths of the episodes, in turn
+    :param truncated: whether they are truncated, in turn
+    :param shape: shape of the image in an observation
+    :param kind: kind of observations: ``"box"`` or ``"dict"``
+    :param shared: whether all observations share one array
     :param vector: whether actions are vectors
     """
 

@@ -8,7 +8,7 @@ import pytest
 
 from sb3_extra_buffers import frames
 from sb3_extra_buffers.frames import FrameGeometry
-from sb3_extra_buffers.frames.testing.subject import Workbench, play
+from sb3_extra_buffers.frames.workbench import Workbench, play
 from sb3_extra_buffers.testing.processes import in_forked_child, in_fresh_process
 
 GEOMETRY = FrameGeometry(4, 30, 2)

@@ -1,5 +1,9 @@
 """Frame kernels that lie. Each is the reference but for one thing, and names the rules that this must break."""
 
+import ctypes
+import time
+from dataclasses import replace
+
 import numpy as np
 
 from sb3_extra_buffers.errors import PayloadError
@@ -7,7 +11,7 @@ from sb3_extra_buffers.frames.numpy_kernels import NumpyKernels
 
 
 class Honest(NumpyKernels):
-    """Keeps every rule, and brings arrays into order as well."""
+    """Keeps every rule, and has every capability."""
 
     breaks: frozenset[str] = frozenset()
 
@@ -15,15 +19,22 @@ class Honest(NumpyKernels):
         return np.ascontiguousarray(array)
 
 
-class ReadsOnePlane(Honest):
-    """Hands out the observation also where the next one was asked for."""
+class HasAnotherName(Honest):
+    """Is not called what it is registered as."""
 
-    breaks = frozenset({"read-back"})
+    breaks = frozenset({"name"})
+    name = "fastest"
 
-    def read(self, streams, source, references, out, following=None, /):
+
+class ReadsNoNextObservations(Honest):
+    """Returns the observation also where the next one was asked for."""
+
+    breaks = frozenset({"read-back", "sources", "workspace", "interrupts", "pickle"})
+
+    def read(self, streams, source, references, out, next_out=None, /):
         super().read(streams, source, references, out)
-        if following is not None:
-            following[:] = out
+        if next_out is not None:
+            next_out[:] = out
 
 
 class StoresAgain(Honest):
@@ -31,10 +42,10 @@ class StoresAgain(Honest):
 
     breaks = frozenset({"same-numbers"})
 
-    def write(self, streams, references, rows, begin, following=None, /):
+    def write(self, streams, references, rows, begin, next_rows=None, /):
         for stream in range(streams.streams):
             streams.forget_last(stream)
-        return super().write(streams, references, rows, begin, following)
+        return super().write(streams, references, rows, begin, next_rows)
 
 
 class MeasuresTooMuch(Honest):
@@ -47,26 +58,144 @@ class MeasuresTooMuch(Honest):
 
 
 class WritesBeside(Honest):
-    """Clears what is behind the rows that were asked for."""
+    """Clears the memory after the rows that were asked for."""
 
     breaks = frozenset({"inside"})
 
-    def read(self, streams, source, references, out, following=None, /):
-        super().read(streams, source, references, out, following)
+    def read(self, streams, source, references, out, next_out=None, /):
+        super().read(streams, source, references, out, next_out)
         if isinstance(out.base, np.ndarray):
             out.base[-1] = 0
 
 
 class HidesDamage(Honest):
-    """Makes zeros of chunks that are damaged."""
+    """Reads damaged chunks as zeros."""
 
     breaks = frozenset({"damage"})
 
-    def read(self, streams, source, references, out, following=None, /):
+    def read(self, streams, source, references, out, next_out=None, /):
         try:
-            super().read(streams, source, references, out, following)
+            super().read(streams, source, references, out, next_out)
         except PayloadError:
             out[:] = 0
+
+
+class _Wrapped:
+    """A source of chunks whose chunks are replaced."""
+
+    def __init__(self, source, load):
+        self.load = lambda slots: load(source.load(slots), slots)
+
+
+class IgnoresReferenceFrames(Honest):
+    """Takes a frame of zeros for the reference frame of every chunk."""
+
+    breaks = frozenset({"read-back", "sources", "workspace", "interrupts"})
+
+    def read(self, streams, source, references, out, next_out=None, /):
+        def load(chunks, slots):
+            return replace(chunks, bases=[np.zeros_like(base) for base in chunks.bases])
+
+        super().read(streams, _Wrapped(source, load), references, out, next_out)
+
+
+class TrustsOldAddresses(Honest):
+    """Reads chunks from the addresses where they were when it asked first."""
+
+    breaks = frozenset({"sources"})
+
+    def __init__(self):
+        super().__init__()
+        self._known = {}
+
+    def read(self, streams, source, references, out, next_out=None, /):
+        if (known := source.known()) is not None:
+            for slot in np.flatnonzero(known.addresses).tolist():
+                memory = (ctypes.c_uint8 * known.lengths.item(slot)).from_address(known.addresses.item(slot))
+                chunk = source.packed[slot]  # held, so that its memory exists
+                self._known.setdefault(slot, (chunk, np.ctypeslib.as_array(memory)))
+
+        def load(chunks, slots):
+            packed = [self._known.get(slot, (None, chunk))[1] for slot, chunk in zip(slots, chunks.packed)]
+            return replace(chunks, packed=packed)
+
+        super().read(streams, _Wrapped(source, load), references, out, next_out)
+
+
+class TrustsTheWorkspace(Honest):
+    """Takes every workspace for its own."""
+
+    breaks = frozenset({"workspace"})
+
+    def write(self, streams, references, rows, begin, next_rows=None, /):
+        if streams.workspace is None:
+            streams.workspace = [0]
+        streams.workspace[0] += 1
+        return super().write(streams, references, rows, begin, next_rows)
+
+
+class WritesInSteps(Honest):
+    """Leaves streams half changed for a moment."""
+
+    breaks = frozenset({"interrupts"})
+
+    def write(self, streams, references, rows, begin, next_rows=None, /):
+        filled = streams.filling.filled.copy()
+        streams.filling.filled[:] = 0
+        streams.filling.filled[:] = filled
+        return super().write(streams, references, rows, begin, next_rows)
+
+
+class SharesScratch(Honest):
+    """Reads every batch into the same memory first, which it keeps."""
+
+    breaks = frozenset({"threads", "batch-memory"})
+
+    def __init__(self):
+        super().__init__()
+        self._scratch = np.empty((0, 0), np.uint8)
+
+    def read(self, streams, source, references, out, next_out=None, /):
+        if self._scratch.shape != out.shape:
+            self._scratch = np.empty_like(out)
+        scratch = self._scratch
+        super().read(streams, source, references, scratch, next_out)
+        time.sleep(0.0005)
+        out[:] = scratch
+
+
+class CannotBePickled(Honest):
+    """Does not travel with its buffer."""
+
+    breaks = frozenset({"pickle"})
+
+    def __reduce__(self):
+        raise TypeError("cannot pickle a handle")
+
+
+class HidesItsMemory(Honest):
+    """Keeps memory between batches and does not say so."""
+
+    breaks = frozenset({"batch-memory"})
+    nbytes_for_batches = 0
+
+
+class HoardsMemory(Honest):
+    """Keeps every batch, and says so."""
+
+    breaks = frozenset({"batch-memory"})
+
+    def __init__(self):
+        super().__init__()
+        self._batches = []
+
+    @property
+    def nbytes_for_batches(self):
+        return super().nbytes_for_batches + sum(batch.nbytes for batch in self._batches)
+
+    def read(self, streams, source, references, out, next_out=None, /):
+        super().read(streams, source, references, out, next_out)
+        self._batches.append(out.copy())
 
 
 class KeepsTheOrder(Honest):

@@ -23,7 +23,7 @@ from sb3_extra_buffers.compressed.options import FRAMES, StorageOptions
 from sb3_extra_buffers.compressed.prefetch import BATCHES_AT_ONCE, GuardedStore, Worker
 from sb3_extra_buffers.compressed.spaces import NO_KEY, parts_of, shape_of
 from sb3_extra_buffers.errors import HeapStateError, ParameterError
-from sb3_extra_buffers.frames import Contiguity
+from sb3_extra_buffers.frames import CachingKernels, Contiguity
 from sb3_extra_buffers.heaps import FileHeap, Heap, StatefulHeap, StrictHeap
 from sb3_extra_buffers.memory import BLOCKS, BatchMemory, Bytes
 from sb3_extra_buffers.stores import (
@@ -154,8 +154,9 @@ class ObservationStorage:
                     is_rewritten=per_step is PerStep.REWRITTEN,
                 )
                 requests[key] = self._frames(owner, plain, options) or plain
-        has_frames = any(isinstance(request, FrameRequest) for request in requests.values())
-        if options.layout == FRAMES and not has_frames:
+        #: Keys that are stored as frames, unless the data say otherwise.
+        self.frame_keys = {key for key, request in requests.items() if isinstance(request, FrameRequest)}
+        if options.layout == FRAMES and not self.frame_keys:
             allowed = "frames are images, and the space has no axis besides one"
             raise ParameterError(owner, "layout", options.layout, allowed, "Leave layout out.")
         place = replace(options.place, bind=self._bind)
@@ -165,7 +166,7 @@ class ObservationStorage:
         #: Whether a full heap refuses a step instead of evicting others.
         self.is_strict = isinstance(self.heap, StrictHeap) and self.heap.refuses_when_full
         #: Makes observations C-contiguous.
-        self.contiguous = Contiguity(frames.create() if has_frames else None)
+        self.contiguous = Contiguity(frames.create() if self.frame_keys else None)
         batches = BLOCKS
         if options.prefetch:
             self.worker, batches = Worker(), BATCHES_AT_ONCE
@@ -262,10 +263,11 @@ class ObservationStorage:
     @property
     def nbytes_for_batches(self) -> int:
         """Bytes of memory that batches are decoded into, and that decoding takes."""
-        kernels = getattr(self.contiguous.kernels, "nbytes_for_batches", 0)
+        kernels = self.contiguous.kernels
+        cached = kernels.nbytes_for_batches if isinstance(kernels, CachingKernels) else 0
         arrays = (array for part in self._parts for array in (part.observations, part.next_observations) if array)
         own = sum(part.memory.nbytes for part in self._parts)
-        return sum(array.nbytes_for_batches for array in arrays) + own + int(kernels)
+        return sum(array.nbytes_for_batches for array in arrays) + own + cached
 
     def has_evicted(self, step: int) -> bool:
         """Whether the heap has evicted a step at once that was just written."""

@@ -11,6 +11,7 @@ from sb3_extra_buffers.codecs.protocol import Codec
 from sb3_extra_buffers.codecs.spec import CodecSpec
 from sb3_extra_buffers.errors import ExtraBuffersError, ParameterError, PluginLoadError, PluginProtocolError
 from sb3_extra_buffers.registry import PluginKind, Registry
+from sb3_extra_buffers.registry.homes import CODEC_HOMES
 
 #: What names a codec: the shorthand (``"zstd-5"``), a spec, or the JSON form of one.
 CodecLike = Union[str, CodecSpec, "Mapping[str, Any]"]
@@ -23,13 +24,7 @@ registry: Registry[CodecPlugin] = Registry(
         hook="sb3_extra_buffers_codec",
         plugin_type=CodecPlugin,
         protocol=CODEC_PROTOCOL,
-        homes={
-            "igzip": "isal",
-            "lz4-block": "lz4",
-            "lz4-frame": "lz4",
-            "rle-jit": "numba",
-            "zstd": "zstd",
-        },
+        homes=CODEC_HOMES,
     )
 )
 

@@ -48,7 +48,7 @@ class FileVersionError(FileError, ValueError):
     def explain(self) -> str:
         return (
             f"{self.path} has format version {self.found}, this version reads up to {self.readable}. "
-            "Run: pip install --upgrade sb3-extra-buffers"
+            "Run: pip install --upgrade sb3-extra-buffers-storage"
         )
 
 

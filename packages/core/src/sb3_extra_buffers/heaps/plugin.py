@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sb3_extra_buffers.errors import PluginProtocolError
 from sb3_extra_buffers.heaps.protocol import Heap
 from sb3_extra_buffers.registry import PluginKind, Registry, Scalar, complete_parameters, hookspec
+from sb3_extra_buffers.registry.homes import HEAP_HOMES
 
 #: The version of the heap contract that this core speaks.
 HEAP_PROTOCOL = 1
@@ -60,7 +61,7 @@ registry: Registry[HeapPlugin] = Registry(
         hook="sb3_extra_buffers_heap",
         plugin_type=HeapPlugin,
         protocol=HEAP_PROTOCOL,
-        homes={},
+        homes=HEAP_HOMES,
     )
 )
 

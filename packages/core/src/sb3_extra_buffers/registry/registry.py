@@ -36,8 +36,10 @@ class PluginKind(Generic[P]):
     hook: str
     plugin_type: type[P]
     protocol: int
-    #: Names that live in a distribution of their own, and the extra of core that installs it.
+    #: Plugins of other distributions, and the distribution that provides each.
     homes: Mapping[str, str]
+    #: The distribution that defines the contract.
+    distribution: str = "sb3-extra-buffers-core"
 
 
 class Registry(Generic[P]):
@@ -136,13 +138,13 @@ class Registry(Generic[P]):
             found = f"protocol {plugin.protocol!r}"
             raise PluginProtocolError(label, name, str(offer), found, f"protocol {self.kind.protocol}, as a number")
         if plugin.protocol != self.kind.protocol:
-            older = offer.distribution if plugin.protocol < self.kind.protocol else "sb3-extra-buffers"
+            older = offer.distribution if plugin.protocol < self.kind.protocol else self.kind.distribution
             raise PluginProtocolError(
                 label,
                 name,
                 str(offer),
                 f"protocol {plugin.protocol}",
                 f"protocol {self.kind.protocol}",
-                f'Upgrade {older}: pip install --upgrade "{older}>=1"',
+                f"Upgrade {older}: pip install --upgrade {older}",
             )
         return plugin

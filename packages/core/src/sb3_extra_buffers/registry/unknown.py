@@ -15,12 +15,12 @@ def unknown_name(kind: str, name: str, installed: Collection[str], homes: Mappin
     :param kind: «codec» or «heap»
     :param name: what was asked for
     :param installed: the names that would have worked
-    :param homes: names known to live in a distribution of their own, and the extra that installs it
+    :param homes: plugins of other distributions, and the distribution that provides each
     """
-    return UnknownPluginError(kind, name, tuple(sorted(installed)), _hint(name, installed, homes))
+    return UnknownPluginError(kind, name, tuple(sorted(installed)), _hint(kind, name, installed, homes))
 
 
-def _hint(name: str, installed: Collection[str], homes: Mapping[str, str]) -> str:
+def _hint(kind: str, name: str, installed: Collection[str], homes: Mapping[str, str]) -> str:
     known = {*installed, *homes}
     if name in homes:
         return _install(name, homes)
@@ -30,11 +30,10 @@ def _hint(name: str, installed: Collection[str], homes: Mapping[str, str]) -> st
     longer = sorted(other for other in known if name and other.startswith(name))
     nearest = longer or difflib.get_close_matches(name.lower(), sorted(known), n=1)
     if not nearest:
-        return "Is the package that brings it installed? «python -m sb3_extra_buffers.doctor» lists what is."
+        return f"Check the spelling, or install the distribution that provides this {kind}."
     missing = [_install(guess, homes) for guess in nearest[:1] if guess not in installed]
     return " ".join([f"Did you mean {' or '.join(map(repr, nearest))}?", *missing])
 
 
 def _install(name: str, homes: Mapping[str, str]) -> str:
-    # The bound keeps pip from taking an older core, which knows no codec distributions, and uninstalling this one.
-    return f'{name!r} is not installed. Run: pip install "sb3-extra-buffers[{homes[name]}]>=1"'
+    return f"{name!r} is not installed. Run: pip install {homes[name]}"

@@ -27,7 +27,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "pytest":
         raise
-    raise MissingExtraError("sb3_extra_buffers.testing", "pytest", "testing") from error
+    raise MissingExtraError("sb3_extra_buffers.testing", "pytest", "testing", "sb3-extra-buffers-core") from error
 
 __all__ = [
     "CODEC_RULES",
@@ -55,5 +55,6 @@ def __getattr__(name: str) -> Any:
     try:
         from sb3_extra_buffers.frames import testing
     except ModuleNotFoundError as error:
-        raise MissingExtraError(f"{__name__}.{name}", "sb3-extra-buffers-storage", "") from error
+        hint = "Run: pip install sb3-extra-buffers-storage"
+        raise MissingExtraError(f"{__name__}.{name}", "sb3-extra-buffers-storage", "", hint=hint) from error
     return getattr(testing, name)

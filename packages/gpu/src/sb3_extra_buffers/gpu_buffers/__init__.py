@@ -1,19 +1,21 @@
-"""Buffers for Stable-Baselines3 whose observations live on a torch device, compressed."""
+"""Buffers for Stable-Baselines3 with compressed observations on a torch device."""
 
 from sb3_extra_buffers.gpu_buffers.base import BaseGpuBuffer
-from sb3_extra_buffers.gpu_buffers.callables import GpuCompressionMethod, GpuCompressionMethods
-from sb3_extra_buffers.gpu_buffers.dict_replay_buffer import GpuDictReplayBuffer
-from sb3_extra_buffers.gpu_buffers.dict_rollout_buffer import GpuDictRolloutBuffer
+from sb3_extra_buffers.gpu_buffers.compression_methods import (
+    GpuCompressionMethod,
+    GpuCompressionMethods,
+    SlotMetadata,
+    arr_config_length,
+)
 from sb3_extra_buffers.gpu_buffers.memory import SharedRawHeap
-from sb3_extra_buffers.gpu_buffers.metadata import SlotMetadata, arr_config_length
 from sb3_extra_buffers.gpu_buffers.observation_stores import (
     DenseObservationStore,
     RawObservationStore,
     create_observation_store,
 )
 from sb3_extra_buffers.gpu_buffers.raw_buffer import RawBuffer, read_at, write_at
-from sb3_extra_buffers.gpu_buffers.replay_buffer import GpuReplayBuffer
-from sb3_extra_buffers.gpu_buffers.rollout_buffer import GpuRolloutBuffer
+from sb3_extra_buffers.gpu_buffers.replay_buffer import GpuDictReplayBuffer, GpuReplayBuffer
+from sb3_extra_buffers.gpu_buffers.rollout_buffer import GpuDictRolloutBuffer, GpuRolloutBuffer
 from sb3_extra_buffers.gpu_buffers.utils import (
     estimate_max_slot_bytes,
     estimate_total_heap_bytes,

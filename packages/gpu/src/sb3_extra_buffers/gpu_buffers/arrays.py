@@ -24,7 +24,7 @@ class DeviceArray(CompressedArray):
         if self.store is None or not cells.size:
             empty = np.zeros(cells.shape + self._item, self.dtype)
             return th.from_numpy(empty).to(self.reader.device)
-        return self.values(self.reader.read([(self.store, cells.reshape(-1))]), cells.shape)
+        return self.values(self.reader.read([(self.store, cells.reshape(-1), self._is_next)]), cells.shape)
 
     def values(self, rows: th.Tensor, shape: tuple[int, ...]) -> th.Tensor:
         """Rows of bytes as cells of this array; rows of floats stay floats.

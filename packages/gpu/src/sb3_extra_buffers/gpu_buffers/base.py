@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch as th
-from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_extra_buffers.compressed.arranging import PerStep
 from sb3_extra_buffers.compressed.base import BaseCompressedBuffer
-from sb3_extra_buffers.compressed.turns import in_turn
+from sb3_extra_buffers.compressed.locking import locked
+from sb3_extra_buffers.compressed.storage import PerStep
 from sb3_extra_buffers.errors import DeviceError, ParameterError
-from sb3_extra_buffers.gpu_buffers import devices
 from sb3_extra_buffers.gpu_buffers.arrays import as_array
-from sb3_extra_buffers.gpu_buffers.callables import compressor, decompressor
 from sb3_extra_buffers.gpu_buffers.codecs import AUTO, DEVICE
+from sb3_extra_buffers.gpu_buffers.compression_methods import compressor, decompressor
 from sb3_extra_buffers.gpu_buffers.devices import CPU, as_device
 from sb3_extra_buffers.gpu_buffers.memory import DevicePayloads
 from sb3_extra_buffers.gpu_buffers.memory.ring import EVICT, RAISE
 from sb3_extra_buffers.gpu_buffers.storage import DeviceStorage
 from sb3_extra_buffers.gpu_buffers.utils import torch_dtype_to_numpy
+from sb3_extra_buffers.heaps import Heap
 
 _AS_PAYS = "It was saved with decode_on='device', and goes on with decode_on='auto'."
 
@@ -72,7 +70,7 @@ class DeviceObservations(BaseGpuBuffer, BaseCompressedBuffer):
         """Where their payloads are."""
         return self._storage.device_heap
 
-    @in_turn
+    @locked
     def to(self, device: th.device | str) -> Any:
         """
         Move all observations to another device, and let samples be there.
@@ -106,34 +104,24 @@ class DeviceObservations(BaseGpuBuffer, BaseCompressedBuffer):
         return env.normalize_obs(found)
 
     def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        state["_asked_device"] = self.buffer_device
-        ahead = copy.copy(state.get("_ahead"))
-        if ahead is not None and ahead.observations is not None:
-            # Tensors on a device could not be loaded where there is none; to_torch brings them back.
-            found = ahead.observations.items()
-            ahead.observations = {key: [devices.on_host(part) for part in pair] for key, pair in found}
-            state["_ahead"] = ahead
-        return state
+        return {**super().__getstate__(), "_asked_device": self.buffer_device}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
+        state = dict(state)
         try:
-            as_device(self._asked_device)
+            as_device(state["_asked_device"])
         except DeviceError as error:
-            # The heap has said that it is on the CPU by now, where the device's codecs may have no path.
-            if self._storage.decode_as_pays():
-                self._decode_on = AUTO
+            # The heap has warned that it is on the CPU now, which may not be able to decode the device's codecs.
+            state["_asked_device"] = CPU
+            if state["_decode_on"] == DEVICE:
+                state["_decode_on"] = AUTO
                 warnings.warn(f"{error} {_AS_PAYS}", stacklevel=2)
+        super().__setstate__(state)
         try:
             as_device(self.device)
         except DeviceError as error:
             warnings.warn(f"{error} The buffer delivers to the CPU.", stacklevel=2)
             self.device = CPU
-        try:
-            as_device(self.buffer_device)
-        except DeviceError:
-            self._storage.to(CPU)
 
     def _arguments(self) -> dict[str, Any]:
         found = super()._arguments()
@@ -158,9 +146,10 @@ class DeviceObservations(BaseGpuBuffer, BaseCompressedBuffer):
                     found["decode_on"] = AUTO
         return found
 
-    def _new_storage(self, space: spaces.Space[Any], rows: int, n_envs: int, per_step: PerStep) -> DeviceStorage:
-        name, options = type(self).__name__, self._options
-        return DeviceStorage(name, space, rows, n_envs, options, per_step, self._asked_device, self._decode_on)
+    def _new_storage(self, per_step: PerStep, heap: Heap | None = None) -> DeviceStorage:
+        name, options, device = type(self).__name__, self._options, self._asked_device
+        size = self.buffer_size, self.n_envs
+        return DeviceStorage(name, self.observation_space, *size, options, per_step, device, self._decode_on, heap)
 
     def _place(
         self,

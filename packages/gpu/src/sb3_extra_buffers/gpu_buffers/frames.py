@@ -1,4 +1,4 @@
-"""``DeviceFrames``: observations that are stacks of frames, put together on the device."""
+"""``DeviceFrames``: observations as stacks of frames, decoded on the device."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import torch as th
 
-from sb3_extra_buffers.frames.needs import Needs as HostNeeds
-from sb3_extra_buffers.frames.needs import needs as needs_of
-from sb3_extra_buffers.gpu_buffers.codecs.status import Status
+from sb3_extra_buffers.frames.lookup import Lookup, find_frames
 from sb3_extra_buffers.gpu_buffers.devices import ALIGNMENT, has_kernels
-from sb3_extra_buffers.gpu_buffers.kernels.frame_decode import reference
-from sb3_extra_buffers.gpu_buffers.kernels.frame_decode.needs import Needs
+from sb3_extra_buffers.gpu_buffers.kernels import frame_reference
+from sb3_extra_buffers.gpu_buffers.kernels.frame_reference import Needs
+from sb3_extra_buffers.gpu_buffers.kernels.launch import Status
 from sb3_extra_buffers.gpu_buffers.memory import DevicePayloads
 from sb3_extra_buffers.memory import Bytes, Indices
 from sb3_extra_buffers.stores import FrameStore
@@ -21,40 +20,40 @@ from sb3_extra_buffers.stores import FrameStore
 class DeviceFrames:
     """Decodes chunks of frames where they are.
 
-    The host knows which frames an observation is made of, and tells the device. Chunks that are still being filled, or
-    went through a codec, are brought there for the batch.
+    The host knows which frames an observation is made of, and tells the device. Chunks that are being filled, or that
+    are compressed, are uploaded for the batch.
 
-    :param heap: where chunks are
+    :param heap: holds the chunks
     """
 
     def __init__(self, heap: DevicePayloads) -> None:
         self._heap = heap
         self._status = Status("frames", heap.device) if has_kernels(heap.device) else None
-        #: Bases that are on the device, and the frames that they are copies of.
-        self._bases: dict[tuple[int, int], tuple[Bytes, th.Tensor]] = {}
+        #: Reference frames on the device, and the frames that they are copies of.
+        self._reference_frames: dict[tuple[int, int], tuple[Bytes, th.Tensor]] = {}
 
     def read(self, store: FrameStore, references: Indices) -> th.Tensor:
         """Observations as rows of bytes.
 
-        :param store: where they are
-        :param references: their numbers, plane by plane
+        :param store: holds them
+        :param references: their numbers; next observations are numbered on behind observations
         """
         store.refuse_lost(references)
         out = th.zeros((len(references), store.row_nbytes), dtype=th.uint8, device=self._heap.device)
-        found = needs_of(store.streams, references)
+        found = find_frames(store.streams, references)
         if len(found.slots):
             self._decode(store, found, out)
         return out
 
-    def _decode(self, store: FrameStore, found: HostNeeds, out: th.Tensor) -> None:
+    def _decode(self, store: FrameStore, found: Lookup, out: th.Tensor) -> None:
         geometry = store.streams.geometry
         # Chunk by chunk, and the frames of each in the order in which patches make them.
         order = np.lexsort((found.offsets, found.which))
         begin = np.searchsorted(found.which[order], np.arange(len(found.slots) + 1))
-        rows, frames = np.divmod(found.places[order], geometry.depth)
+        rows, frames = np.divmod(found.targets[order], geometry.depth)
         targets = rows * store.row_nbytes + frames * geometry.group
         needs = [begin.astype(np.int32), found.offsets[order].astype(np.int32), targets]
-        sizes, bases = store.streams.sizes[found.slots], self._bases_of(store, found.slots)
+        sizes, bases = store.streams.sizes[found.slots], self._on_device(store, found.slots)
         shape = {
             "frame_nbytes": geometry.frame_nbytes,
             "group": geometry.group,
@@ -63,9 +62,9 @@ class DeviceFrames:
         chunks = _Chunks(store, found.slots, self._heap)
         if self._status is None:
             on_host = Needs(*map(th.from_numpy, needs))
-            reference.decode(chunks.slices(), sizes.tolist(), bases, on_host, out.view(-1), **shape)
+            frame_reference.decode(chunks.slices(), sizes.tolist(), bases, on_host, out.view(-1), **shape)
             return
-        from sb3_extra_buffers.gpu_buffers.kernels.frame_decode import launch
+        from sb3_extra_buffers.gpu_buffers.kernels import frame_decode
 
         heap, addresses = self._heap, np.stack([chunks.addresses(), chunks.lengths])
         places = heap.uploaded(addresses)
@@ -74,7 +73,7 @@ class DeviceFrames:
         base_places = heap.uploaded(np.array([base.data_ptr() for base in bases]))
         wide = geometry.frame_nbytes % ALIGNMENT == 0 and geometry.pixels == 1
         with self._status.watching(chunks.lengths) as status:
-            launch.decode(
+            frame_decode.decode(
                 places[0],
                 places[1],
                 heap.uploaded(sizes),
@@ -87,15 +86,16 @@ class DeviceFrames:
                 **shape,
             )
 
-    def _bases_of(self, store: FrameStore, slots: Indices) -> list[th.Tensor]:
-        """What the first frame of each chunk is a patch on, on the device. Few, and used for long."""
-        numbers: list[int] = store.chunks.bases.table[0][slots].tolist()
+    def _on_device(self, store: FrameStore, slots: Indices) -> list[th.Tensor]:
+        """The reference frame of each chunk, on the device. They are few, and used for long."""
+        reference_frames = store.chunks.reference_frames
+        numbers: list[int] = reference_frames.of_slot[slots].tolist()
         found = []
-        for number, frame in zip(numbers, store.chunks.bases.of(slots.tolist())):
+        for number, frame in zip(numbers, reference_frames.of(slots.tolist())):
             key = id(store), number  # several keys of an observation share a heap
-            known = self._bases.get(key)
+            known = self._reference_frames.get(key)
             if known is None or known[0] is not frame:
-                known = self._bases[key] = frame, self._heap.uploaded(frame)
+                known = self._reference_frames[key] = frame, self._heap.uploaded(frame)
             found.append(known[1])
         return found
 

@@ -1,4 +1,4 @@
-"""Bytes on a torch device, without a type of their own."""
+"""``RawBuffer``: untyped bytes on a torch device."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from sb3_extra_buffers.gpu_buffers.size_estimation import torch_dtype_element_si
 class RawBuffer:
     """A fixed number of bytes on a device, written and read as elements of any dtype.
 
-    The bytes are one tensor of ``uint8``, and every access is a slice of it: slices of an ``UntypedStorage`` are plain
-    pointer arithmetic, which is wrong where a pointer is a handle (MPS). They are not initialised, so memory that was
-    never written to costs nothing.
+    The bytes are one ``uint8`` tensor, and every access is a slice of it. Slices of an ``UntypedStorage`` are pointer
+    arithmetic, which is wrong on MPS, where a pointer is a handle. The bytes are not initialised.
 
-    :param size: how many bytes
-    :param device: where they are kept
+    :param size: number of bytes
+    :param device: device of the bytes
     """
 
     def __init__(self, size: int, device: str | th.device = "cpu") -> None:
@@ -32,12 +31,12 @@ class RawBuffer:
 
     @property
     def size(self) -> int:
-        """How many bytes there are."""
+        """Number of bytes."""
         return self._bytes.numel()
 
     @property
     def device(self) -> th.device:
-        """Where the bytes are kept."""
+        """Device of the bytes."""
         return self._bytes.device
 
     @property
@@ -47,7 +46,7 @@ class RawBuffer:
 
     @property
     def buffer(self) -> th.UntypedStorage:
-        """The storage below that tensor, which the published package worked on. Slice :attr:`bytes` instead of it."""
+        """The storage of that tensor, as in the published package. Do not slice it: slice :attr:`bytes`."""
         return self._bytes.untyped_storage()
 
     def __len__(self) -> int:
@@ -57,7 +56,7 @@ class RawBuffer:
         return f"RawBuffer({self.size}, device={str(self.device)!r})"
 
     def write_bytes(self, malloc: tuple[int, int], tensor: th.Tensor) -> None:
-        """Copy a tensor, from whatever device, to a region.
+        """Copy a tensor, from any device, to a region.
 
         :param malloc: start and length of the region **in elements** of the tensor's dtype, as in the published package
         :param tensor: exactly that many elements, in any shape
@@ -69,23 +68,23 @@ class RawBuffer:
         write_at(self, start * tensor.dtype.itemsize, 0, tensor)
 
     def read_bytes(self, malloc: tuple[int, int], dtype: th.dtype) -> th.Tensor:
-        """A region as a one-dimensional tensor. It is a live view: what is written later shows in it.
+        """A region as a one-dimensional tensor, a live view.
 
         :param malloc: start and length of the region, **in elements** of ``dtype``
-        :param dtype: how to read the bytes
+        :param dtype: dtype of the elements
         """
         start, length = malloc
         return read_at(self, start * torch_dtype_element_size(dtype), 0, length, dtype)
 
     def read_into(self, malloc: tuple[int, int], tensor: th.Tensor) -> None:
-        """Copy a region to the first elements of a tensor, on whatever device; the others keep their values.
+        """Copy a region to the first elements of a tensor on any device; the others keep their values.
 
         :param malloc: start and length of the region, **in elements** of the tensor's dtype
         :param tensor: at least that many elements, one-dimensional or contiguous
         """
         owner, (_, length) = "RawBuffer.read_into", malloc
         if tensor.dim() != 1 and not tensor.is_contiguous():
-            # The elements of others can only be reached in a copy, which nobody would see.
+            # Any other tensor can be flattened only as a copy, which would receive the data instead.
             allowed = "it must be one-dimensional or contiguous"
             raise ParameterError(owner, "tensor", f"strides {tensor.stride()}", allowed, "Pass a contiguous tensor.")
         found = self.read_bytes(malloc, tensor.dtype)
@@ -96,11 +95,11 @@ class RawBuffer:
         target.copy_(found.clone() if self._holds(tensor) else found)
 
     def copy_region(self, src_start: int, length: int, dst_start: int) -> None:
-        """Copy bytes within the buffer. The regions may overlap: the target then holds what the source held before.
+        """Copy bytes within the buffer. The regions may overlap.
 
-        :param src_start: where the source begins, in bytes
-        :param length: how many bytes
-        :param dst_start: where the target begins, in bytes
+        :param src_start: start of the source, in bytes
+        :param length: number of bytes
+        :param dst_start: start of the target, in bytes
         """
         source = self.region(src_start, length)
         target = self.region(dst_start, length)
@@ -110,8 +109,8 @@ class RawBuffer:
     def region(self, start: int, nbytes: int) -> th.Tensor:
         """A live view of some bytes, as ``uint8``.
 
-        :param start: where they begin
-        :param nbytes: how many there are
+        :param start: their start
+        :param nbytes: their number
         """
         if start < 0 or nbytes < 0 or start + nbytes > self.size:
             allowed = f"the buffer has the bytes 0 to {self.size}"
@@ -119,9 +118,9 @@ class RawBuffer:
         return self._bytes[start : start + nbytes]
 
     def to(self, device: str | th.device) -> RawBuffer:
-        """The same bytes on another device, or this very buffer if they are there already.
+        """The same bytes on another device; this buffer itself if they are there already.
 
-        :param device: where to
+        :param device: target device
         """
         target = as_device(device)
         if target == self.device:
@@ -139,13 +138,13 @@ class RawBuffer:
         try:
             target = as_device(state["device"])
         except DeviceError as error:
-            # Whoever loads a buffer where there is no such device wants its content above all.
+            # A buffer is loadable on a machine without its device.
             warnings.warn(f"{error} The bytes are on the CPU now.", stacklevel=2)
             target = th.device("cpu")
         self._bytes = loaded.to(target)
 
     def __copy__(self) -> RawBuffer:
-        # The state of a shallow copy would share its bytes on the CPU only.
+        # A shallow copy by __getstate__ would share its bytes on the CPU only.
         return copy.deepcopy(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RawBuffer:
@@ -161,29 +160,29 @@ class RawBuffer:
 
 
 def write_at(buffer: RawBuffer, byte_start: int, rel_byte_offset: int, tensor: th.Tensor) -> None:
-    """Copy a tensor, from whatever device, to a place given in bytes. It need not be aligned.
+    """Copy a tensor, from any device, to a byte position, which need not be aligned.
 
-    :param buffer: where to write
-    :param byte_start: where the cell begins
-    :param rel_byte_offset: how far behind that to write
-    :param tensor: what to write, in any shape
+    :param buffer: the buffer to write to
+    :param byte_start: start of the cell
+    :param rel_byte_offset: offset in the cell
+    :param tensor: the data, in any shape
     """
     data = tensor.detach().reshape(-1).contiguous().view(th.uint8)
     target = buffer.region(byte_start + rel_byte_offset, data.numel())
-    # Torch refuses to copy between overlapping tensors, such as a view of this buffer and its new place.
+    # Torch refuses to copy between overlapping tensors, such as two regions of this buffer.
     target.copy_(data.clone() if buffer._holds(data) else data)
 
 
 def read_at(buffer: RawBuffer, byte_start: int, rel_byte_offset: int, elem_count: int, dtype: th.dtype) -> th.Tensor:
-    """Elements at a place given in bytes, as a one-dimensional tensor.
+    """Elements at a byte position, as a one-dimensional tensor.
 
-    It is a live view if the place is a multiple of the size of an element, and a copy if it is not.
+    It is a live view if the position is a multiple of the element size, and a copy otherwise.
 
-    :param buffer: where to read
-    :param byte_start: where the cell begins
-    :param rel_byte_offset: how far behind that to read
-    :param elem_count: how many elements
-    :param dtype: how to read them
+    :param buffer: the buffer to read from
+    :param byte_start: start of the cell
+    :param rel_byte_offset: offset in the cell
+    :param elem_count: number of elements
+    :param dtype: their dtype
     """
     start, itemsize = byte_start + rel_byte_offset, torch_dtype_element_size(dtype)
     found = buffer.region(start, elem_count * itemsize)
@@ -191,10 +190,10 @@ def read_at(buffer: RawBuffer, byte_start: int, rel_byte_offset: int, elem_count
 
 
 def _allocate(size: int, device: str | th.device) -> th.Tensor:
-    # The device is looked at first, so that what fails below is the size.
+    # The device is checked first, so a failure below is due to the size.
     found = as_device(device)
     if found.type == "meta":
-        raise DeviceError(str(device), "it keeps shapes only, and no bytes", "Use 'cpu', or a device with memory.")
+        raise DeviceError(str(device), "it stores no data", "Use 'cpu', or a device with memory.")
     try:
         return th.empty(size, dtype=th.uint8, device=found)
     except RuntimeError as error:

@@ -12,15 +12,14 @@ from numpy.typing import NDArray
 from sb3_extra_buffers.codecs import Codec, decode_batch
 from sb3_extra_buffers.gpu_buffers import devices
 from sb3_extra_buffers.gpu_buffers.codecs import DeviceCodec, decoder_for
-from sb3_extra_buffers.gpu_buffers.codecs.creation import AUTO, HOST
+from sb3_extra_buffers.gpu_buffers.codecs.lookup import AUTO, HOST
 from sb3_extra_buffers.gpu_buffers.frames import DeviceFrames
 from sb3_extra_buffers.gpu_buffers.memory import DevicePayloads
 from sb3_extra_buffers.memory import BatchMemory, Bytes, Indices
-from sb3_extra_buffers.stores import FrameStore, LocatedStore, Origins, Plane, Store
-from sb3_extra_buffers.stores.origins import joined
+from sb3_extra_buffers.stores import FrameStore, LocatedStore, ObservationStore, Origins, join_origins
 
-#: A store, and cells of it.
-Wanted = tuple[Store, Indices]
+#: A store, cells of it, and whether their next observations are meant.
+Wanted = tuple[ObservationStore, Indices, bool]
 
 
 class DeviceReader:
@@ -87,21 +86,23 @@ class DeviceReader:
         if self._heap is None or stays_on_host:
             return None
         references, stores = [], []
-        for store, cells in wanted:
-            if not isinstance(store, Plane) or not isinstance(store.decided, FrameStore):
-                return None  # how frames are stacked is not known yet
-            stores.append(store.decided)
-            references.append(cells + store.number * store.cells)
+        for store, cells, is_next in wanted:
+            active = store.active
+            if not isinstance(active, FrameStore):
+                return None  # cells, or it is not yet known how frames are stacked
+            stores.append(active)
+            references.append(cells + active.cells if is_next else cells)
         if self._frames is None:
             self._frames = DeviceFrames(self._heap)
         return self._frames.read(stores[0], np.concatenate(references))
 
     def _located(self, wanted: Sequence[Wanted]) -> Origins | None:
         """Where all payloads are, if the stores can tell."""
-        # Not by isinstance(): from Python 3.12 on, that does not see what a Settled store passes on.
-        if self._heap is None or not all(hasattr(store, "origins") for store, _ in wanted):
+        actives = [store.active for store, _, _ in wanted]
+        if self._heap is None or not all(isinstance(store, LocatedStore) for store in actives):
             return None
-        return joined([cast("LocatedStore", store).origins(cells) for store, cells in wanted])
+        parts = zip(cast("list[LocatedStore]", actives), wanted)
+        return join_origins([store.origins(cells, is_next) for store, (_, cells, is_next) in parts])
 
     def decoder(self, codec: Codec) -> DeviceCodec | None:
         """Who decodes payloads of a codec on the device; ``None`` if the host does."""
@@ -122,7 +123,7 @@ class DeviceReader:
             found = out[: len(present)].clone()
             decoder.decode(heap, starts, lengths, found)
             out[heap.uploaded(present)] = found
-        for rows, content in origins.at_hand:
+        for rows, content in origins.in_memory:
             out[heap.uploaded(rows)] = heap.uploaded(content).to(dtype)
         return out
 
@@ -137,7 +138,7 @@ class DeviceReader:
         if not is_complete:
             out[:] = 0  # what was never written
             out[present] = found
-            for rows, content in origins.at_hand:
+            for rows, content in origins.in_memory:
                 out[rows] = content
         return th.from_numpy(out).to(self.device)
 
@@ -151,7 +152,7 @@ class DeviceReader:
         return heap, present[written], starts[written], lengths[written]
 
     def _read_from_stores(self, wanted: Sequence[Wanted]) -> th.Tensor:
-        count, row_nbytes = sum(len(cells) for _, cells in wanted), wanted[0][0].row_nbytes
+        count, row_nbytes = sum(len(cells) for _, cells, _ in wanted), wanted[0][0].row_nbytes
         out = self._batches.empty((count, row_nbytes), np.dtype(np.uint8))
         _read_rows(wanted, out)
         # One copy; on the CPU none.
@@ -162,12 +163,12 @@ class DeviceReader:
 
 
 def _read_rows(wanted: Sequence[Wanted], out: Bytes) -> None:
-    first = wanted[0][0]
-    if len(wanted) == 2 and isinstance(first, Plane) and wanted[0][1] is wanted[1][1]:
-        count = len(wanted[0][1])
-        first.frames.read_both(wanted[0][1], out[:count], out[count:])  # what they have in common is decoded once
+    store, cells, _ = wanted[0]
+    if len(wanted) == 2 and wanted[1][0] is store and wanted[1][1] is cells:
+        store.read(cells, out[: len(cells)], out[len(cells) :])  # frames that both have are decoded once
         return
     begin = 0
-    for store, cells in wanted:
-        store.read(cells, out[begin : begin + len(cells)])
+    for store, cells, is_next in wanted:
+        rows = out[begin : begin + len(cells)]
+        store.read(cells, *((None, rows) if is_next else (rows, None)))
         begin += len(cells)

@@ -1,4 +1,4 @@
-"""``GpuReplayBuffer``."""
+"""Replay buffers on a device: ``GpuReplayBuffer`` and ``GpuDictReplayBuffer``."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 import torch as th
 from gymnasium import spaces
 
-from sb3_extra_buffers.compressed import CompressedReplayBuffer
+from sb3_extra_buffers.compressed import CompressedDictReplayBuffer, CompressedReplayBuffer
 from sb3_extra_buffers.gpu_buffers.base import DeviceObservations, cells_of, host_dtypes, layout_of
 
 
 class GpuReplayBuffer(DeviceObservations, CompressedReplayBuffer):
     """
-    A ``ReplayBuffer`` whose observations live on a torch device, compressed. What it returns is bit-equal to what
-    Stable-Baselines3's own buffer returns for the same seed.
+    A ``ReplayBuffer`` with compressed observations on a torch device. Its samples are bit-equal to those of
+    Stable-Baselines3's buffer for the same seed.
 
     :param buffer_size: Max number of element in the buffer
     :param observation_space: Observation space
@@ -23,25 +23,24 @@ class GpuReplayBuffer(DeviceObservations, CompressedReplayBuffer):
     :param device: PyTorch device of the model, where batches are delivered
     :param n_envs: Number of parallel environments
     :param optimize_memory_usage: Store one observation per step. Together with ``handle_timeout_termination``, which
-        Stable-Baselines3 cannot combine, it works as without: next observations are shared anyway, and exact.
+        Stable-Baselines3 cannot combine, it has no effect: next observations are shared anyway, and exact.
     :param handle_timeout_termination: Handle timeout termination (due to timelimit)
         separately and treat the task as infinite horizon task.
-    :param dtypes: The dtype to store, if it shall be narrower than that of the space: of torch or numpy, or what
-        :func:`find_gpu_buffer_dtypes` returns. By default, the space decides.
+    :param dtypes: Stored dtype, if narrower than that of the space: of torch or numpy, or the result of
+        :func:`find_gpu_buffer_dtypes`. Default: that of the space.
     :param normalize_images: Divide observations by 255 and return them as float32
-    :param compression_method: ``"none"``, ``"rle"``, or any other installed codec such as ``"zstd-3"``. Those without a
-        path on the device are decoded on the host. ``"auto"`` chooses, and stores images as frames.
+    :param compression_method: ``"none"``, ``"rle"``, or any other installed codec such as ``"zstd-3"``. Codecs
+        without a path on the device are decoded on the host. ``"auto"`` chooses, and stores images as frames.
     :param compression_kwargs: Parameters of the codec, for instance ``{"level": 3}``
     :param decompression_kwargs: Accepted for old scripts, without effect
     :param output_dtype: ``"raw"`` returns observations in the dtype of the space, ``"float"`` as float32
-    :param buffer_device: Where observations are kept; by default on ``device``
-    :param heap_bytes: A budget for them, after which the oldest transitions are dropped. By default the heap grows with
-        what is stored.
+    :param buffer_device: Device of the stored observations; default: ``device``
+    :param heap_bytes: Capacity for their payloads. Default: the heap grows as needed.
     :param max_slot_bytes: Deprecated: ``heap_bytes`` divided by the number of observations
-    :param on_full: What a full budget does: ``"evict"`` the oldest transitions, or ``"raise"`` an error
-    :param decode_on: ``"device"`` fails if the codec has no path there, ``"host"`` never uses one. ``"auto"`` uses one
-        where there is one, except on the CPU, where compiled codecs are faster.
-    :param threads: How many threads of the host decode a batch. By default, as many as pay.
+    :param on_full: When ``heap_bytes`` is full: ``"evict"`` drops the oldest transitions, ``"raise"`` raises an error
+    :param decode_on: ``"device"`` fails if the codec has no path there, ``"host"`` never uses it. ``"auto"`` uses
+        it if there is one, except on the CPU, where compiled codecs are faster.
+    :param threads: Threads of the host that decode a batch. Default: chosen automatically.
     :param layout: ``"cells"`` stores each observation by itself, ``"frames"`` each frame of stacked images once
     :param prefer: For frames: ``"speed"``, ``"balanced"`` or ``"memory"``
     """
@@ -117,6 +116,14 @@ class GpuReplayBuffer(DeviceObservations, CompressedReplayBuffer):
         return flat(super().reconstruct_nextobs(idx, env_idx))
 
 
+class GpuDictReplayBuffer(GpuReplayBuffer, CompressedDictReplayBuffer):
+    """
+    A ``DictReplayBuffer`` with compressed observations on a torch device, each key with its own dtype and codec.
+
+    Takes the arguments of :class:`GpuReplayBuffer`; ``compression_method`` and ``dtypes`` may be given by key.
+    """
+
+
 def flat(found: Any) -> Any:
-    """Tensors of one dimension."""
+    """Flatten a tensor, or the tensors of a dictionary."""
     return {key: part.reshape(-1) for key, part in found.items()} if isinstance(found, dict) else found.reshape(-1)

@@ -1,4 +1,4 @@
-"""``GpuRolloutBuffer``."""
+"""Rollout buffers on a device: ``GpuRolloutBuffer`` and ``GpuDictRolloutBuffer``."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 import torch as th
 from gymnasium import spaces
 
-from sb3_extra_buffers.compressed import CompressedRolloutBuffer
-from sb3_extra_buffers.compressed.turns import in_turn
+from sb3_extra_buffers.compressed import CompressedDictRolloutBuffer, CompressedRolloutBuffer
+from sb3_extra_buffers.compressed.locking import locked
 from sb3_extra_buffers.gpu_buffers.base import DeviceObservations, host_dtypes, layout_of
 from sb3_extra_buffers.gpu_buffers.replay_buffer import flat
 
 
 class GpuRolloutBuffer(DeviceObservations, CompressedRolloutBuffer):
     """
-    A ``RolloutBuffer`` whose observations live on a torch device, compressed. What it returns is bit-equal to what
-    Stable-Baselines3's own buffer returns for the same seed.
+    A ``RolloutBuffer`` with compressed observations on a torch device. Its samples are bit-equal to those of
+    Stable-Baselines3's buffer for the same seed.
 
     :param buffer_size: Max number of element in the buffer
     :param observation_space: Observation space
@@ -27,21 +27,21 @@ class GpuRolloutBuffer(DeviceObservations, CompressedRolloutBuffer):
         Equivalent to classic advantage when set to 1.
     :param gamma: Discount factor
     :param n_envs: Number of parallel environments
-    :param dtypes: The dtype to store, if it shall be narrower than that of the space: of torch or numpy, or what
-        :func:`find_gpu_buffer_dtypes` returns. By default, the space decides.
+    :param dtypes: Stored dtype, if narrower than that of the space: of torch or numpy, or the result of
+        :func:`find_gpu_buffer_dtypes`. Default: that of the space.
     :param normalize_images: Divide observations by 255 and return them as float32
-    :param compression_method: ``"none"``, ``"rle"``, or any other installed codec such as ``"zstd-3"``. Those without a
-        path on the device are decoded on the host. ``"auto"`` chooses, and stores images as frames.
+    :param compression_method: ``"none"``, ``"rle"``, or any other installed codec such as ``"zstd-3"``. Codecs
+        without a path on the device are decoded on the host. ``"auto"`` chooses, and stores images as frames.
     :param compression_kwargs: Parameters of the codec, for instance ``{"level": 3}``
     :param decompression_kwargs: Accepted for old scripts, without effect
-    :param buffer_device: Where observations are kept; by default on ``device``
-    :param heap_bytes: A budget for them; a rollout must fit as a whole. By default the heap grows with what is stored.
+    :param buffer_device: Device of the stored observations; default: ``device``
+    :param heap_bytes: Capacity for their payloads; a whole rollout must fit. Default: the heap grows as needed.
     :param max_slot_bytes: Deprecated: ``heap_bytes`` divided by the number of observations
     :param output_dtype: ``"raw"`` returns observations in the dtype of the space, ``"float"`` as float32
-    :param on_full: ``"raise"`` refuses the step for which there is no room, ``"evict"`` gives up the rollout
-    :param decode_on: ``"device"`` fails if the codec has no path there, ``"host"`` never uses one. ``"auto"`` uses one
-        where there is one, except on the CPU, where compiled codecs are faster.
-    :param threads: How many threads of the host decode a batch. By default, as many as pay.
+    :param on_full: When ``heap_bytes`` is full: ``"raise"`` refuses the step, ``"evict"`` gives up the rollout
+    :param decode_on: ``"device"`` fails if the codec has no path there, ``"host"`` never uses it. ``"auto"`` uses
+        it if there is one, except on the CPU, where compiled codecs are faster.
+    :param threads: Threads of the host that decode a batch. Default: chosen automatically.
     :param layout: ``"cells"`` stores each observation by itself, ``"frames"`` each frame of stacked images once
     :param prefer: For frames: ``"speed"``, ``"balanced"`` or ``"memory"``
     """
@@ -98,12 +98,20 @@ class GpuRolloutBuffer(DeviceObservations, CompressedRolloutBuffer):
             **kwargs,
         )
 
-    @in_turn
+    @locked
     def reconstruct_obs(self, idx: int) -> Any:
         """
         One observation, decoded, as a flat tensor on ``buffer_device``; for a Dict space, a dictionary of them.
 
-        :param idx: position among all steps, one environment after the other, as ``get`` has them
+        :param idx: position among all steps, all steps of the first environment first, as in ``get``
         """
         env, step = divmod(int(idx), self.buffer_size)
         return flat(self._alone({key: array[step, env] for key, array in self._storage.observations.items()}))
+
+
+class GpuDictRolloutBuffer(GpuRolloutBuffer, CompressedDictRolloutBuffer):
+    """
+    A ``DictRolloutBuffer`` with compressed observations on a torch device, each key with its own dtype and codec.
+
+    Takes the arguments of :class:`GpuRolloutBuffer`; ``compression_method`` and ``dtypes`` may be given by key.
+    """

@@ -1,4 +1,4 @@
-"""How many bytes to set aside for compressed observations."""
+"""Estimates the bytes that compressed observations need, from ratios measured on an Atari game."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import torch as th
 from sb3_extra_buffers.codecs import Levels, parse
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.gpu_buffers.devices import ALIGNMENT
-from sb3_extra_buffers.gpu_buffers.size_ratios import FITS
+from sb3_extra_buffers.gpu_buffers.size_ratios import RATIOS
 
-#: The levels of each codec, and which one the estimate assumes when none is given. For zstd that is the one that the
-#: published package assumed. Its ratio is larger than that of level 3, which the codec itself takes: room to spare.
-_LEVELS = {
+#: The levels of each codec; the default is the level that an estimate assumes if none is given. For zstd it is that of
+#: the published package. Its ratio is larger than that of level 3, the default of the codec: a cautious estimate.
+LEVELS = {
     "gzip": Levels(default=9, ranges=((0, 9),)),
     "igzip": Levels(default=3, ranges=((0, 3),)),
     "lz4-block": Levels(default=9, ranges=((-65537, 12),)),
     "lz4-frame": Levels(default=0, ranges=((-65536, 16),)),
     "zstd": Levels(default=-3, ranges=((-100, -1), (1, 22))),
 }
-_WITHOUT_LEVELS = ("none", "rle", "rle-jit")
+WITHOUT_LEVELS = ("none", "rle", "rle-jit")
 
 
 def parse_compression_method(method: str) -> tuple[str, int | None]:
@@ -35,22 +35,22 @@ def parse_compression_method(method: str) -> tuple[str, int | None]:
 
 
 def validate_compresslevel(family: str, level: int) -> None:
-    """Refuse a level that the codec does not have. The levels of codecs from other packages are theirs to check.
+    """Refuse a level that the codec does not have. Codecs of other packages check their levels themselves.
 
     :param family: the name of the codec, without a level
     :param level: the level
     """
-    if family in _WITHOUT_LEVELS:
+    if family in WITHOUT_LEVELS:
         raise ParameterError(f"codec {family!r}", "compresslevel", level, "this codec has no levels", "Leave it out.")
-    if family in _LEVELS and level not in _LEVELS[family]:
-        raise ParameterError(f"codec {family!r}", "compresslevel", level, f"levels: {_LEVELS[family]}")
+    if family in LEVELS and level not in LEVELS[family]:
+        raise ParameterError(f"codec {family!r}", "compresslevel", level, f"levels: {LEVELS[family]}")
 
 
 def estimate_save_ratio(compression_method: str, compresslevel: int | None = None) -> float:
     """Size of a payload divided by that of the raw observation, as measured on frames of an Atari game.
 
-    It is fitted over the levels, and never beyond the smallest and largest ratio that were measured. A codec that was
-    not measured, such as one from another package, counts as one that saves nothing.
+    Levels between two measured ones are interpolated. For a codec that was not measured, such as one from another
+    package, the ratio is 1.
 
     :param compression_method: the codec, with or without a level
     :param compresslevel: overrides the level in ``compression_method``
@@ -60,15 +60,13 @@ def estimate_save_ratio(compression_method: str, compresslevel: int | None = Non
         level = int(compresslevel) if isinstance(compresslevel, np.integer) else compresslevel
     if level is not None:
         validate_compresslevel(family, level)
-    elif family in _LEVELS:
-        level = _LEVELS[family].default
-    for low, high, coefficients, smallest, largest in FITS.get(family, ()):
-        if low <= (level or 0) <= high:
-            # Steps between levels tell less the further they are from 0, so the fit is a polynomial in the logarithm.
-            effort = math.log2(1 + abs(level or 0))
-            ratio = math.fsum(factor * effort**power for power, factor in enumerate(coefficients))
-            return min(max(ratio, smallest), largest)
-    return 1.0
+    elif family in LEVELS:
+        level = LEVELS[family].default
+    if family not in RATIOS:
+        return 1.0
+    levels = sorted(RATIOS[family])
+    ratios = [RATIOS[family][measured] for measured in levels]
+    return float(np.interp(_effort(level or 0), [_effort(measured) for measured in levels], ratios))
 
 
 def estimate_max_slot_bytes(
@@ -79,11 +77,11 @@ def estimate_max_slot_bytes(
     overalloc_factor: float = 1.5,
     compresslevel: int | None = None,
 ) -> int:
-    """How many bytes one observation can take, whatever it shows.
+    """Upper bound of the bytes of one observation, whatever its content.
 
-    The larger of what was measured, times ``overalloc_factor``, and the worst case: codecs store what does not get
-    smaller as it is, at most with a checksum, and the next payload begins at a multiple of 16. For a codec that was not
-    measured, such as one from another package, it is the worst case.
+    The larger of the measured size times ``overalloc_factor`` and the worst case: codecs store incompressible cells
+    raw, at most with a checksum, and the next payload begins at a multiple of 16. For a codec that was not measured,
+    such as one from another package, it is the worst case.
 
     :param flat_len: elements of a flattened observation
     :param elem_type: their dtype
@@ -94,7 +92,7 @@ def estimate_max_slot_bytes(
     """
     raw = _raw_nbytes(flat_len, elem_type)
     measured = raw * estimate_save_ratio(compression_method, compresslevel) * _factor(overalloc_factor)
-    known = parse_compression_method(compression_method)[0] in FITS
+    known = parse_compression_method(compression_method)[0] in RATIOS
     return max(_aligned(measured), _worst_case(raw)) if known else _worst_case(raw)
 
 
@@ -107,11 +105,11 @@ def estimate_total_heap_bytes(
     overalloc_factor: float = 1.5,
     compresslevel: int | None = None,
 ) -> int:
-    """A capacity in which ``n_cells`` observations find room whatever they show: that many times the largest one.
+    """A capacity for ``n_cells`` observations of any content: that many times the upper bound of one.
 
-    What real frames need is far less: see ``size_estimation.estimate_packed_heap_bytes``.
+    Real frames need far less: see ``size_estimation.estimate_packed_heap_bytes``.
 
-    :param n_cells: how many observations
+    :param n_cells: number of observations
     :param flat_len: elements of a flattened observation
     :param elem_type: their dtype
     :param runs_type: accepted for old scripts; it changes nothing
@@ -132,12 +130,12 @@ def estimate_packed_heap_bytes(
     overalloc_factor: float = 1.5,
     compresslevel: int | None = None,
 ) -> int:
-    """A capacity in which ``n_cells`` observations find room if they compress like the frames that were measured.
+    """A capacity for ``n_cells`` observations that compress like the measured frames.
 
-    Payloads lie one behind the other, so a few that are larger than the rest do not matter; one more that does not
-    compress at all has room besides. It is never more than the worst case of all of them.
+    Payloads are contiguous, so a few larger ones do not matter; there is room for one incompressible observation
+    besides. It is never more than the worst case of all observations.
 
-    :param n_cells: how many observations
+    :param n_cells: number of observations
     :param flat_len: elements of a flattened observation
     :param elem_type: their dtype
     :param compression_method: the codec, with or without a level
@@ -146,12 +144,12 @@ def estimate_packed_heap_bytes(
     """
     raw, cells = _raw_nbytes(flat_len, elem_type), _whole("n_cells", n_cells)
     measured = raw * estimate_save_ratio(compression_method, compresslevel) * _factor(overalloc_factor)
-    # Aligning costs each payload up to 15 bytes, which is much where observations are small.
+    # Alignment costs each payload up to 15 bytes, which matters for small observations.
     return min(cells * _aligned(measured + ALIGNMENT - 1) + _worst_case(raw), cells * _worst_case(raw))
 
 
 def torch_dtype_element_size(dtype: th.dtype) -> int:
-    """How many bytes an element of a torch dtype takes.
+    """Bytes of an element of a torch dtype.
 
     :param dtype: such as ``torch.uint8``
     """
@@ -161,8 +159,13 @@ def torch_dtype_element_size(dtype: th.dtype) -> int:
     return dtype.itemsize
 
 
+def _effort(level: int) -> float:
+    """Scale of levels for the interpolation: steps matter less far from 0."""
+    return math.copysign(math.log2(1 + abs(level)), level)
+
+
 def _worst_case(raw: int) -> int:
-    # A raw cell, its checksum of 4 bytes and the alignment of whatever follows.
+    # A raw cell, a checksum of 4 bytes and the alignment of the next payload.
     return _aligned(raw + ALIGNMENT)
 
 

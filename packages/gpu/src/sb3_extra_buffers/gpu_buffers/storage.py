@@ -12,19 +12,19 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.checkpoints import State
-from sb3_extra_buffers.codecs import CellSpec, Codec, bind
-from sb3_extra_buffers.compressed.arranging import PerStep
+from sb3_extra_buffers.codecs import CellSpec, Codec, bind, registry
 from sb3_extra_buffers.compressed.options import StorageOptions
 from sb3_extra_buffers.compressed.spaces import NO_KEY, parts_of, shape_of
-from sb3_extra_buffers.compressed.storage import ObservationStorage
+from sb3_extra_buffers.compressed.storage import ObservationStorage, PerStep
 from sb3_extra_buffers.errors import DeviceError, MissingExtraError, PluginError
 from sb3_extra_buffers.gpu_buffers.arrays import DeviceArray, check_dtype
-from sb3_extra_buffers.gpu_buffers.codecs import AUTO, DEVICE, check_decode_on, decoder_for
+from sb3_extra_buffers.gpu_buffers.codecs import DEVICE, check_decode_on, decoder_for
 from sb3_extra_buffers.gpu_buffers.codecs import names as device_codecs
-from sb3_extra_buffers.gpu_buffers.compiled import bind_compiled
+from sb3_extra_buffers.gpu_buffers.codecs.rle import bind_compiled
 from sb3_extra_buffers.gpu_buffers.memory import DevicePayloads
 from sb3_extra_buffers.gpu_buffers.reader import DeviceReader
-from sb3_extra_buffers.stores import SPEED, FrameStore, Plane, Preference
+from sb3_extra_buffers.heaps import Heap
+from sb3_extra_buffers.stores import SPEED, FrameStore, Preference
 
 
 class DeviceStorage(ObservationStorage):
@@ -32,12 +32,13 @@ class DeviceStorage(ObservationStorage):
 
     :param owner: the buffer's class, for messages
     :param space: the observation space
-    :param rows: how many steps the buffer holds
-    :param n_envs: how many environments are stored side by side
-    :param options: how to store; its heap is one on a device
+    :param steps: number of steps the buffer holds
+    :param n_envs: number of environments
+    :param options: how to store; the heap is one on a device
     :param per_step: what is stored per step
     :param device: where observations are kept
     :param decode_on: ``"auto"``, ``"device"`` or ``"host"``
+    :param heap: the heap of a buffer that is unpickled
     """
 
     _array_type = DeviceArray
@@ -47,20 +48,21 @@ class DeviceStorage(ObservationStorage):
         self,
         owner: str,
         space: spaces.Space[Any],
-        rows: int,
+        steps: int,
         n_envs: int,
         options: StorageOptions,
         per_step: PerStep,
         device: th.device,
         decode_on: str,
+        heap: Heap | None = None,
     ) -> None:
         check_decode_on(owner, decode_on)
         self._decode_on = decode_on
         parts = parts_of(space)
         for part in parts.values():
             check_dtype(owner, np.dtype(part.dtype), device)
-        super().__init__(owner, space, rows, n_envs, options, per_step)
-        #: Those that were asked for.
+        super().__init__(owner, space, steps, n_envs, options, per_step, heap)
+        #: Codecs that were asked for.
         self._codecs: list[Codec] = []
         for key, part in parts.items():
             codec, count = options.codec(None if key == NO_KEY else key), math.prod(shape_of(part))
@@ -72,7 +74,7 @@ class DeviceStorage(ObservationStorage):
         if decode_on == DEVICE:
             self._refuse_codecs_of_the_host(options, device)
         self.reader = DeviceReader(self.device_heap, device, decode_on, options.threads)
-        for array in self._arrays():
+        for array in (*self.observations.values(), *self.next_observations.values()):
             assert isinstance(array, DeviceArray)
             array.reader = self.reader
 
@@ -84,50 +86,42 @@ class DeviceStorage(ObservationStorage):
 
     def read_both(self, cells: NDArray[Any]) -> dict[str, list[Any]]:
         found = {}
-        for key, array in self.observations.items():
-            following = self.next_observations[key]
+        for part in self._parts:
+            array, store = part.observations, part.store
             assert isinstance(array, DeviceArray)
-            if array.store is None or following.store is None or not len(cells):
-                found[key] = [array._deliver(cells), array._deliver(cells)]
+            if store is None or not len(cells):
+                found[part.key] = [array._deliver(cells), array._deliver(cells)]
                 continue
             as_float = self.as_float and array.dtype == array.stored_dtype == np.uint8
-            rows = self.reader.read([(array.store, cells), (following.store, cells)], as_float=as_float)
-            found[key] = [array.values(part, cells.shape) for part in rows.chunk(2)]
+            rows = self.reader.read([(store, cells, False), (store, cells, True)], as_float=as_float)
+            found[part.key] = [array.values(half, cells.shape) for half in rows.chunk(2)]
         return found
 
-    def decode_as_pays(self) -> bool:
-        """Decode on the host what has no path on the device any more. Returns whether that was forbidden so far."""
-        was_forbidden = self._decode_on == DEVICE
-        if was_forbidden:
-            self._decode_on = self.reader.decode_on = AUTO
-        return was_forbidden
-
-    def restore(self, state: State) -> None:
-        super().restore(state)
+    def restore_stores(self, state: State) -> None:
+        super().restore_stores(state)
         if self._decode_on != DEVICE:
             return
-        for array in self.observations.values():
-            frames = array.store.decided if isinstance(array.store, Plane) else None
+        for frames in (store.active for store in self.stores()):
             if isinstance(frames, FrameStore) and not frames.chunks.are_plain(np.arange(frames.chunks.slots)).all():
                 problem = "what was saved has chunks of frames that went through a codec, which decode on the host only"
                 raise DeviceError(str(self.reader.device), problem, "Load it with decode_on='auto'.")
 
     def _preference(self, owner: str, prefer: str) -> Preference:
         found = super()._preference(owner, prefer)
-        # A chunk that went through a codec comes by way of the host.
-        return replace(found, fallback=()) if self._decode_on == DEVICE else found
+        # Compressed chunks are decoded on the host.
+        return replace(found, fallback=None) if self._decode_on == DEVICE else found
 
     def _check_decoders(self, device: th.device) -> None:
-        """Refuse to be where a codec cannot be decoded: that is an error now, not when a batch is needed."""
+        """Refuse a device that cannot decode a codec: that is an error now, not when a batch is needed."""
         for codec in self._codecs:
             decoder_for(codec, device, self._decode_on)
 
     def _refuse_codecs_of_the_host(self, options: StorageOptions, device: th.device) -> None:
-        """What goes through a codec by somebody else's choice may have no path on the device."""
+        """Refuse automatic choices: the device may not be able to decode their codecs."""
         for key, array in self.observations.items():
             codec, name = options.codec(None if key == NO_KEY else key), key or "observations"
-            if isinstance(array.store, Plane):
-                is_plain = options.prefer == SPEED if codec is None else codec.name == "none"
+            if key in self.frame_keys:
+                is_plain = options.prefer == SPEED if codec is None else registry.load(codec.name).identity
                 if not is_plain:
                     through = f"prefer={options.prefer!r}" if codec is None else f"the codec {codec.name!r}"
                     problem = f"frames of {name} have no path there with {through}: their chunks go through a codec"
@@ -138,14 +132,14 @@ class DeviceStorage(ObservationStorage):
                 raise DeviceError(str(device), problem, f"Name one of: {', '.join(device_codecs())}.")
 
     def to(self, device: th.device) -> None:
-        """Move everything to another device, or, if it cannot be read there, nothing."""
+        """Move everything to another device; nothing if it cannot be read there."""
         try:
             self._check_decoders(device)
         except (DeviceError, MissingExtraError, PluginError) as error:
             hint = "Save the buffer, and load it with this buffer_device and decode_on='auto'."
             raise DeviceError(str(device), f"decode_on='device' is not possible there ({error})", hint) from error
         if self.worker is not None:
-            self.worker.settle()
+            self.worker.wait()
         if self.device_heap is not None:
             self.device_heap.to(device)
         self.reader.move(device)

@@ -1,4 +1,7 @@
-"""Dtypes of torch: which to store, and how numpy calls them. The published package had its size estimates here too."""
+"""Dtypes of torch: conversion from and to numpy, and the choice of dtypes to store.
+
+The size estimates are importable from here, too, as in the published package.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,7 @@ import numpy as np
 import torch as th
 from numpy.typing import DTypeLike
 
-from sb3_extra_buffers.compressed.availability import has_zstd
-from sb3_extra_buffers.compressed.utils import find_buffer_dtypes
+from sb3_extra_buffers.compressed.utils import find_buffer_dtypes, has_zstd
 from sb3_extra_buffers.compressed.utils import find_smallest_dtype as find_smallest_numpy_dtype
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.gpu_buffers.size_estimation import (
@@ -39,13 +41,13 @@ _TO_NUMPY = {ours: theirs for theirs, ours in _TO_TORCH.items()}
 
 
 def numpy_dtype_to_torch(dtype: DTypeLike) -> th.dtype:
-    """The dtype of torch that holds the same numbers.
+    """The torch dtype for a numpy dtype.
 
-    :param dtype: of numpy, or anything that numpy reads as one: ``np.uint8``, ``"float32"``, ``space.dtype``
+    :param dtype: anything that ``numpy.dtype`` accepts: ``np.uint8``, ``"float32"``, ``space.dtype``
     """
     owner = "numpy_dtype_to_torch"
     try:
-        # None would be float64 to numpy, and a wrong answer to whoever forgot an argument.
+        # numpy reads None as float64; here it is a missing argument.
         found = None if dtype is None else np.dtype(dtype)
     except TypeError as error:
         raise ParameterError(owner, "dtype", dtype, "it must name a dtype of numpy") from error
@@ -59,22 +61,22 @@ def numpy_dtype_to_torch(dtype: DTypeLike) -> th.dtype:
 
 
 def torch_dtype_to_numpy(dtype: th.dtype) -> np.dtype[Any]:
-    """The dtype of numpy that holds the same numbers.
+    """The numpy dtype for a torch dtype.
 
     :param dtype: of torch; ``bfloat16`` and the floats of 8 bits have no counterpart
     """
     if dtype not in _TO_NUMPY:
-        hint = "Convert such a tensor to float32, or see its bits as int16." if dtype is th.bfloat16 else ""
+        hint = "Convert such a tensor to float32, or view its bits as int16." if dtype is th.bfloat16 else ""
         raise ParameterError("torch_dtype_to_numpy", "dtype", dtype, f"numpy has these: {', '.join(_WORDS)}", hint)
     return _TO_NUMPY[dtype]
 
 
 def find_smallest_dtype(max_val: float, signed: bool = False, fallback: th.dtype = th.float32) -> th.dtype:
-    """The smallest type of torch that can hold a number.
+    """The smallest torch dtype that can hold a number.
 
     :param max_val: the largest number to hold
-    :param signed: whether negative numbers occur too
-    :param fallback: what to return if no type can
+    :param signed: whether negative numbers occur, too
+    :param fallback: result if no integer type can hold it
     """
     found = find_smallest_numpy_dtype(max_val, signed, fallback=None)
     return fallback if found is None else numpy_dtype_to_torch(found)
@@ -83,14 +85,14 @@ def find_smallest_dtype(max_val: float, signed: bool = False, fallback: th.dtype
 def find_gpu_buffer_dtypes(
     obs_shape: int | Sequence[int], elem_dtype: th.dtype | DTypeLike = th.uint8, compression_method: Any = "rle"
 ) -> dict[str, Any]:
-    """The ``dtypes`` argument of a buffer on a device. Passing it is optional: by default, the space decides.
+    """The ``dtypes`` argument of a buffer on a device. It is optional: the default is the dtype of the space.
 
     :param obs_shape: shape of one observation
     :param elem_dtype: its dtype, of torch or of numpy
-    :param compression_method: the codec that will be used; one that compiles is compiled now
+    :param compression_method: the codec to be used; a codec that is compiled by numba is compiled now
     """
     elem_type = elem_dtype if isinstance(elem_dtype, th.dtype) else numpy_dtype_to_torch(elem_dtype)
     on_the_host = find_buffer_dtypes(obs_shape, torch_dtype_to_numpy(elem_type), compression_method)
     runs_type = numpy_dtype_to_torch(on_the_host["runs_type"])
-    # Runs of 16 bits at least, as in the published package: kernels for a single byte would gain next to nothing.
+    # At least 16 bits, as in the published package: kernels for a single byte would gain next to nothing.
     return {"elem_type": elem_type, "runs_type": th.uint16 if runs_type is th.uint8 else runs_type}

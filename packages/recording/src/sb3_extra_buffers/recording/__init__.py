@@ -1,6 +1,6 @@
-"""Record what an agent sees and does, and look at it later. numpy and the core; no torch, no Stable-Baselines3.
+"""Record frames, rewards and actions of an agent, and read, save and export them. Needs numpy only.
 
-The wrappers and the callback are imported when they are first used: they need Gymnasium or Stable-Baselines3.
+The wrappers and the callback are imported on first use: they need Gymnasium or Stable-Baselines3.
 """
 
 from __future__ import annotations
@@ -8,32 +8,24 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sb3_extra_buffers.recording.buffers import (
-    BaseRecordBuffer,
-    DummyRecordBuffer,
-    FramelessRecordBuffer,
-    RecordBuffer,
-)
-from sb3_extra_buffers.recording.clip import Clip, Step
-from sb3_extra_buffers.recording.dummy_array import DummyArray
+from sb3_extra_buffers.recording.base_buffer import BaseRecordBuffer, force_alloc_mem
 from sb3_extra_buffers.recording.exports.extras import missing
-from sb3_extra_buffers.recording.memory import MemoryUse
-from sb3_extra_buffers.recording.recording import Recording
-from sb3_extra_buffers.recording.saved import SavedRecording, load
-from sb3_extra_buffers.recording.statistics import ActionHistogram, Statistics
-from sb3_extra_buffers.recording.utils import force_alloc_mem
+from sb3_extra_buffers.recording.frameless_buffer import DummyArray, DummyRecordBuffer, FramelessRecordBuffer
+from sb3_extra_buffers.recording.protocol import Clip, Recording, Step
+from sb3_extra_buffers.recording.record_buffer import RecordBuffer
+from sb3_extra_buffers.recording.saved_recording import SavedRecording, load
+from sb3_extra_buffers.recording.statistics import ActionHistogram, MemoryUse, Statistics
 
 if TYPE_CHECKING:
     from sb3_extra_buffers.recording.callback import RecordCallback
-    from sb3_extra_buffers.recording.wrappers.record_env import RecordEnv
-    from sb3_extra_buffers.recording.wrappers.terminal_frame import TerminalFrame
-    from sb3_extra_buffers.recording.wrappers.vec_record import VecRecord
+    from sb3_extra_buffers.recording.record_env import RecordEnv, TerminalFrame
+    from sb3_extra_buffers.recording.vec_record import VecRecord
 
-_HOMES = {
+_LAZY = {
     "RecordCallback": "callback",
-    "RecordEnv": "wrappers.record_env",
-    "TerminalFrame": "wrappers.terminal_frame",
-    "VecRecord": "wrappers.vec_record",
+    "RecordEnv": "record_env",
+    "TerminalFrame": "record_env",
+    "VecRecord": "vec_record",
 }
 
 __all__ = [
@@ -59,10 +51,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
     except ModuleNotFoundError as error:
         raise missing(error, name) from error
 

@@ -1,40 +1,72 @@
-"""What a recording is about, in numbers."""
+"""Statistics of a recording: episodes, actions and memory."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.errors import ParameterError
-from sb3_extra_buffers.recording.clip import Clip
-from sb3_extra_buffers.recording.memory import MemoryUse
-from sb3_extra_buffers.recording.recording import Recording
+from sb3_extra_buffers.recording.casting import check_integer
+from sb3_extra_buffers.recording.protocol import Recording, public
 
 
-class _Counted(Recording, Protocol):
-    """A recording that knows how it came to be."""
+@public
+@dataclass(frozen=True)
+class MemoryUse:
+    """Size of the frames of a recording in bytes. All sizes are 0 without frames.
 
-    begins_whole: bool
+    :param raw_nbytes: uncompressed size
+    :param stored_nbytes: size of the payloads, in memory or in a file
+    :param overhead: other memory: indices, tables, reference frames
+    :param codec: how frames are stored, with the reason for an automatic choice
+    """
+
+    raw_nbytes: int
+    stored_nbytes: int
+    overhead: int
+    codec: str
 
     @property
-    def steps(self) -> int: ...
+    def ratio(self) -> float:
+        """Uncompressed size divided by the memory used, overhead included."""
+        used = self.stored_nbytes + self.overhead
+        return self.raw_nbytes / used if used and self.raw_nbytes else 1.0
 
-    @property
-    def memory(self) -> MemoryUse: ...
+    def __str__(self) -> str:
+        used = self.stored_nbytes + self.overhead
+        return f"{_with_unit(self.raw_nbytes)} as {_with_unit(used)}, {self.ratio:.1f} times smaller; {self.codec}"
 
-    def without_frames(self) -> Clip: ...
+
+#: Memory use of a recording without frames.
+NO_FRAMES = MemoryUse(0, 0, 0, "no frames")
 
 
+def raw_nbytes(count: int, shape: tuple[int, int, int], dtype: np.dtype[Any]) -> int:
+    """Uncompressed size of frames."""
+    return count * math.prod(shape) * dtype.itemsize
+
+
+def _with_unit(nbytes: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if nbytes < 1000:
+            return f"{nbytes:.0f} B" if unit == "B" else f"{nbytes:.1f} {unit}"
+        nbytes /= 1000
+    return f"{nbytes:.1f} TB"
+
+
+@public
 @dataclass(frozen=True)
 class ActionHistogram:
-    """How often which action was taken.
+    """How often each action was taken. Each component of actions that are not integers has its own histogram.
 
-    Actions that are integers are counted as they are: ``values`` are those that occur, one to a row, and ``counts`` has
-    a number for each. Of others, every component is counted by itself: row ``i`` of ``counts`` has a number for each
-    class of component ``i``, whose bounds are row ``i`` of ``values``.
+    :param values: integer actions: the distinct actions, one per row; else row ``i`` holds the edges of the bins of
+        component ``i``
+    :param counts: integer actions: one number for each of ``values``; else row ``i`` holds the counts of component
+        ``i``
+    :param is_discrete: whether actions are integers
     """
 
     values: NDArray[Any]
@@ -42,29 +74,33 @@ class ActionHistogram:
     is_discrete: bool
 
 
+@public
 @dataclass(frozen=True)
 class Statistics:
-    """What was recorded, in numbers."""
+    """Statistics of a recording.
 
-    #: How many steps are kept.
+    :param kept: number of steps kept
+    :param steps: number of steps ever recorded
+    :param episodes: number of episodes, cut and unfinished ones included
+    :param returns: sum of the rewards of each whole episode, oldest first
+    :param lengths: number of steps of each whole episode; with ``terminal_frames``, without its terminal frame
+    :param actions: how often each action was taken
+    :param memory: memory used by the frames
+    """
+
     kept: int
-    #: How many steps were ever recorded.
     steps: int
-    #: How many episodes the steps that are kept belong to.
     episodes: int
-    #: The sum of the rewards of each episode that is kept as a whole, oldest first.
     returns: NDArray[np.float64]
-    #: The steps of each of these; without the last frame, where that is a step of its own and was said to be.
     lengths: NDArray[np.int64]
     actions: ActionHistogram
-    #: What the frames take.
     memory: MemoryUse
 
     def __str__(self) -> str:
         lines = [f"{self.kept:,} steps of {self.steps:,} kept, {self.episodes:,} episodes"]
         if len(self.returns):
             lines[0] += f", {len(self.returns):,} of them whole"
-            lines += [f"  {name}: {_spread(numbers)}" for name, numbers in self._per_episode()]
+            lines += [f"  returns: {_spread(self.returns)}", f"  lengths: {_spread(self.lengths)}"]
         if self.actions.is_discrete and len(self.actions.counts):
             order = np.argsort(-self.actions.counts, kind="stable")[:8]
             total = self.actions.counts.sum()
@@ -75,25 +111,31 @@ class Statistics:
             lines.append(f"  frames: {self.memory}")
         return "\n".join(lines)
 
-    def _per_episode(self) -> list[tuple[str, NDArray[Any]]]:
-        return [("returns", self.returns), ("lengths", self.lengths)]
+
+class _Counted(Recording, Protocol):
+    begins_whole: bool
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def memory(self) -> MemoryUse: ...
 
 
 def statistics_of(recording: _Counted, bins: int, terminal_frames: bool) -> Statistics:
-    """Count everything but frames.
+    """Compute the statistics of a recording.
 
-    :param recording: what to count
-    :param bins: how many classes to sort values of actions into that are no integers
-    :param terminal_frames: whether the last step of a finished episode is nothing but its last frame
+    :param recording: the recording
+    :param bins: bins of the histogram of actions that are not integers
+    :param terminal_frames: whether the last step of a finished episode only holds its last frame
     """
-    if isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or bins < 1:
-        raise ParameterError(type(recording).__name__, "bins", bins, "it must be an integer of at least 1")
+    check_integer(type(recording).__name__, "bins", bins)
     clip, episodes = recording.without_frames(), recording.episodes
     whole = [
         episode for episode in episodes if clip.dones[episode.stop - 1] and (episode.start or recording.begins_whole)
     ]
     starts, lengths = np.array([episode.start for episode in whole], np.int64), [len(episode) for episode in whole]
-    # Whole episodes follow each other, up to the end of the last of them.
+    # Whole episodes are contiguous.
     rewards = clip.rewards[: starts[-1] + lengths[-1] if whole else 0].astype(np.float64)
     returns = np.add.reduceat(rewards, starts) if whole else np.empty(0)
     return Statistics(
@@ -111,15 +153,16 @@ def action_histogram(actions: NDArray[Any], bins: int) -> ActionHistogram:
     """Count actions.
 
     :param actions: shape ``(n, *action_shape)``
-    :param bins: how many classes to sort values into that are no integers
+    :param bins: bins of the histogram of actions that are not integers
     """
     if actions.dtype.kind in "biu":
         values, counts = np.unique(actions, axis=0, return_counts=True)
         return ActionHistogram(values, counts.astype(np.int64), True)
     columns = actions.reshape(len(actions), int(np.prod(actions.shape[1:]))).T
-    sorted_ = [np.histogram(column[np.isfinite(column)].astype(np.float64), bins) for column in columns]
-    counts = np.array([found[0] for found in sorted_], np.int64).reshape(len(columns), bins)
-    return ActionHistogram(np.array([found[1] for found in sorted_]).reshape(len(columns), bins + 1), counts, False)
+    histograms = [np.histogram(column[np.isfinite(column)].astype(np.float64), bins) for column in columns]
+    counts = np.array([found[0] for found in histograms], np.int64).reshape(len(columns), bins)
+    edges = np.array([found[1] for found in histograms]).reshape(len(columns), bins + 1)
+    return ActionHistogram(edges, counts, False)
 
 
 def _spread(numbers: NDArray[Any]) -> str:

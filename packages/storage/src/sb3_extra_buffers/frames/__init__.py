@@ -1,24 +1,29 @@
-"""Frames stored once: how observations are taken apart and put together, and the bytes of a chunk of frames."""
+"""Frames stored once: how observations are split into frames, and the bytes of a chunk of frames."""
 
-from sb3_extra_buffers.frames.contiguity import Contiguity
-from sb3_extra_buffers.frames.creation import REFERENCE, create, registry
 from sb3_extra_buffers.frames.geometry import FrameGeometry, stacks, whole
 from sb3_extra_buffers.frames.kernels import (
     KERNELS_PROTOCOL,
+    REFERENCE,
+    CachingKernels,
     Chunks,
     ChunkSource,
+    Contiguity,
     ContiguousKernels,
     FrameKernels,
     KernelsPlugin,
     Known,
     Places,
+    create,
+    registry,
 )
-from sb3_extra_buffers.frames.streams import Streams
+from sb3_extra_buffers.frames.streams import Change, Streams, publish
 from sb3_extra_buffers.registry import hookimpl
 
 __all__ = [
     "KERNELS_PROTOCOL",
     "REFERENCE",
+    "CachingKernels",
+    "Change",
     "ChunkSource",
     "Chunks",
     "Contiguity",
@@ -31,6 +36,7 @@ __all__ = [
     "Streams",
     "create",
     "hookimpl",
+    "publish",
     "registry",
     "stacks",
     "whole",

@@ -1,28 +1,41 @@
-"""The contract of the hot paths: what is done for every observation, in numpy or compiled."""
+"""Frame kernels: their contract, their registry, and the choice of the fastest that are installed.
+
+Kernels do the work for every observation, in numpy or compiled. Another implementation registers itself by the entry
+point group ``sb3_extra_buffers.frame_kernels``. :class:`FrameKernels` lists everything that is required;
+:class:`ContiguousKernels` and :class:`CachingKernels` are optional capabilities.
+``sb3_extra_buffers.testing.KernelConformance`` checks all of it.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.errors import PluginError
 from sb3_extra_buffers.frames.streams import Streams
 from sb3_extra_buffers.memory import Bytes, Indices
-from sb3_extra_buffers.registry import hookspec
+from sb3_extra_buffers.registry import PluginKind, Registry, hookspec
+from sb3_extra_buffers.registry.homes import FRAME_KERNEL_HOMES
+
+logger = logging.getLogger("sb3_extra_buffers")
 
 #: The version of this contract.
 KERNELS_PROTOCOL = 1
+#: The reference implementation: always installed, and the slowest.
+REFERENCE = "numpy"
 
 
 @dataclass(frozen=True)
 class Chunks:
-    """Packed chunks in memory, and the frame that the first patch of each is made on.
+    """Complete chunks as arrays.
 
-    :param packed: the bytes of each
-    :param bases: a frame for each
+    :param packed: the bytes of each chunk
+    :param bases: the reference frame of each chunk; its first patch is made on it
     """
 
     packed: Sequence[Bytes]
@@ -31,12 +44,12 @@ class Chunks:
 
 @dataclass(frozen=True)
 class Places:
-    """Where packed chunks and their bases are in memory, valid while this object lives and nothing is written.
+    """Addresses of complete chunks, valid while this object lives and nothing is written.
 
-    :param addresses: of the packed bytes
-    :param lengths: of the packed bytes
-    :param bases: addresses of the bases
-    :param memory: what must not be freed meanwhile
+    :param addresses: of the bytes of each chunk
+    :param lengths: of the bytes of each chunk
+    :param bases: addresses of the reference frame of each chunk
+    :param memory: an object that keeps the memory from being freed
     """
 
     addresses: NDArray[np.uint64]
@@ -46,12 +59,12 @@ class Places:
 
 
 class Known(NamedTuple):
-    """Where chunks are in memory that were found before, for all slots, so that a batch needs no search for them.
+    """Addresses of all chunks that were looked up before, by slot, valid until the next call of the source.
 
-    :param addresses: of the packed bytes; 0 if it is not known
-    :param lengths: of the packed bytes
-    :param base_of: which base the chunk in each slot has
-    :param bases: addresses of all bases
+    :param addresses: of the bytes of each chunk; 0 if unknown
+    :param lengths: of the bytes of each chunk
+    :param base_of: for each slot, the index of its reference frame in ``bases``
+    :param bases: addresses of all reference frames
     """
 
     addresses: NDArray[np.uint64]
@@ -61,79 +74,101 @@ class Known(NamedTuple):
 
 
 class ChunkSource(Protocol):
-    """Where complete chunks are."""
+    """Complete chunks by slot, as kernels read them. Chunks may move between two batches, so ask for every batch.
+
+    A chunk may have more bytes at its end than its frames take. Its bytes can be damaged.
+    """
 
     def known(self) -> Known | None:
-        """What compiled kernels can look up by themselves; ``None`` if nothing is remembered."""
+        """Addresses that kernels can look up without a call per chunk; ``None`` if there are none."""
 
     def load(self, slots: Sequence[int], /) -> Chunks:
         """The chunks in these slots."""
 
     def place(self, slots: Indices, /) -> Places:
-        """Where the chunks in these slots are, for compiled kernels that do not know it."""
+        """The addresses of the chunks in these slots."""
 
 
 class FrameKernels(Protocol):
-    """Three functions that know the bytes of chunks and the numbers of :class:`Streams`.
+    """Splits observations into frames, and joins frames to observations.
 
-    Every implementation makes the same bytes and leaves the same numbers.
+    Every implementation writes the same bytes and leaves the same numbers in :class:`Streams` as the reference,
+    ``"numpy"``, so one can go on where another stopped. This includes streams whose ``workspace`` another one has set:
+    kernels replace a workspace that is not their own.
+
+    Kernels are pickled and copied with the buffer that uses them; what is unpickled works, and may be the kernels that
+    are installed there. Several threads may read at once. Nothing is written meanwhile.
     """
 
     @property
     def name(self) -> str:
-        """What this implementation is called."""
+        """The name that this implementation is registered under."""
 
     def write(
-        self, streams: Streams, references: Indices, rows: Bytes, begin: int, following: Bytes | None = None, /
+        self, streams: Streams, references: Indices, rows: Bytes, begin: int, next_rows: Bytes | None = None, /
     ) -> int:
-        """Take observations apart, from number ``begin`` on, until one has a new frame for a chunk that is complete.
+        """Store observations, from index ``begin`` on, until one has a new frame but its stream's chunk is complete.
 
-        One without a new frame is taken, so that a stream that stands still refers to the chunk that is being filled,
-        which no heap can drop.
+        An observation without a new frame is stored even then: a stream that stands still refers to its open chunk,
+        which no heap can evict. The caller stores the complete chunk, begins the next one, and goes on.
 
-        :param streams: what is changed
-        :param references: which observations these are, C-contiguous
+        If an exception is raised meanwhile, each observation is stored completely or not at all. (See
+        :func:`~sb3_extra_buffers.frames.publish`; compiled code is not interrupted.)
+
+        :param streams: the streams to change
+        :param references: the numbers of the observations, C-contiguous
         :param rows: their bytes, C-contiguous
-        :param following: more rows, for the same places of the following plane; they count on from the others
-        :return: the number of the first that was not written
+        :param next_rows: the bytes of the next observations of the same cells, with indices from ``len(rows)`` on
+        :return: the index of the first observation that was not stored
         """
 
     def measure(self, old: Bytes, new: Bytes, /) -> int:
-        """How many bytes the patch from one frame to another takes, besides its count."""
+        """Bytes of the patch from one frame to another, without the count of its steps."""
 
     def read(
-        self, streams: Streams, source: ChunkSource, references: Indices, out: Bytes, following: Bytes | None = None, /
+        self, streams: Streams, source: ChunkSource, references: Indices, out: Bytes, next_out: Bytes | None = None, /
     ) -> None:
-        """Put observations together.
+        """Read observations. An observation that was never written is read as zeros.
 
-        :param streams: what they are made of
-        :param source: where chunks are that are complete
-        :param references: which observations, C-contiguous
+        :param streams: the streams
+        :param source: the complete chunks
+        :param references: the numbers of the observations, C-contiguous
         :param out: a row for each of them, C-contiguous
-        :param following: rows for what is at the same places of the following plane
+        :param next_out: rows for the next observations of the same cells
+        :raise PayloadError: if a patch reaches beyond its frame or its chunk; no byte outside of the rows is written
         """
 
 
-class ContiguousKernels(FrameKernels, Protocol):
-    """Kernels that also turn images faster than numpy. Optional: the core asks numpy otherwise."""
+@runtime_checkable
+class ContiguousKernels(Protocol):
+    """Optional capability: rearranges images faster than numpy."""
 
     def contiguous(self, array: NDArray[Any], /) -> NDArray[Any]:
-        """What ``numpy.ascontiguousarray`` makes of an array: the same values, C-contiguous.
+        """The same as ``numpy.ascontiguousarray``: equal values, C-contiguous.
 
-        If it is another array than the one that was given, then in memory that nobody else has, also not the next call:
-        an observation and the next one are kept side by side.
+        If the result is not the array itself, its memory is not shared with any other array, nor used by a later call:
+        an observation and the next one are held at the same time.
 
-        :param array: of any dtype, with one axis or more; for observations of images of the shape
-            ``(environments, channels, height, width)``, often a view of ``(environments, height, width, channels)``
+        :param array: of any dtype, with one axis or more; often images of the shape ``(environments, channels, height,
+            width)`` that are a view of ``(environments, height, width, channels)``
         """
+
+
+@runtime_checkable
+class CachingKernels(Protocol):
+    """Optional capability: keeps memory from one batch to the next, and reports how much."""
+
+    @property
+    def nbytes_for_batches(self) -> int:
+        """Bytes that are kept for the next batches; 0 before the first one. Reports of memory add it."""
 
 
 @dataclass(frozen=True)
 class KernelsPlugin:
     """An implementation as its distribution describes it.
 
-    :param protocol: the contract that it was written against, as a literal number (today: 1)
-    :param factory: makes it
+    :param protocol: the version of the contract that it was written for, as a literal number (today: 1)
+    :param factory: makes the kernels
     :param summary: one line for listings
     """
 
@@ -148,3 +183,60 @@ class KernelsHooks:
     @hookspec(historic=True)
     def sb3_extra_buffers_frame_kernels(self) -> KernelsPlugin:  # type: ignore[empty-body]
         """Return the implementation that this module offers."""
+
+
+registry: Registry[KernelsPlugin] = Registry(
+    PluginKind(
+        label="frame kernels",
+        group="sb3_extra_buffers.frame_kernels",
+        hooks=KernelsHooks,
+        hook="sb3_extra_buffers_frame_kernels",
+        plugin_type=KernelsPlugin,
+        protocol=KERNELS_PROTOCOL,
+        homes=FRAME_KERNEL_HOMES,
+        distribution="sb3-extra-buffers-storage",
+    )
+)
+
+
+def create(name: str | None = None) -> FrameKernels:
+    """Make frame kernels. The choice changes the speed and nothing else.
+
+    :param name: ``"numpy"`` or the name of an installed plugin; ``None`` takes the first plugin that works, and
+        ``"numpy"`` if there is none
+    """
+    if name is not None:
+        return registry.load(name).factory()
+    for offered in registry.names():
+        if offered != REFERENCE:
+            try:
+                return registry.load(offered).factory()
+            except PluginError as error:
+                logger.warning(
+                    "Frame kernels %r are installed but do not work; slower ones are used. %s", offered, error
+                )
+    return registry.load(REFERENCE).factory()
+
+
+class Contiguity:
+    """``numpy.ascontiguousarray``, by kernels that are faster at it if possible.
+
+    ``VecTransposeImage`` of Stable-Baselines3 returns views, and copies of them keep the order of their memory. For a
+    stack of four frames, rearranging takes numpy eight times as long as a plain copy.
+
+    A pickle holds the kernels, not their method, and is loaded with the kernels that are installed there.
+
+    :param kernels: kernels that may have the capability :class:`ContiguousKernels`; ``None`` uses numpy
+    """
+
+    def __init__(self, kernels: FrameKernels | None = None) -> None:
+        self.kernels = kernels
+        self._arrange: Callable[[NDArray[Any]], NDArray[Any]] = (
+            kernels.contiguous if isinstance(kernels, ContiguousKernels) else np.ascontiguousarray
+        )
+
+    def __call__(self, array: NDArray[Any]) -> NDArray[Any]:
+        return self._arrange(array)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Contiguity, (self.kernels,)

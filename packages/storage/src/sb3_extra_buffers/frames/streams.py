@@ -1,53 +1,157 @@
-"""``Streams``: which frames every observation is made of. Only numbers and the newest frames; no payloads."""
+"""Streams of frames: which frames every observation is made of, and the chunk that each stream is filling."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import starmap
+from operator import setitem
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.frames.checking import check_ways
 from sb3_extra_buffers.frames.geometry import FrameGeometry
-from sb3_extra_buffers.frames.open_chunks import OpenChunks
+from sb3_extra_buffers.frames.packing import END, PADDING, count_dtype, worst_steps_nbytes
+from sb3_extra_buffers.frames.validation import check_references
 from sb3_extra_buffers.heaps.state import State, StateError, used, within
-from sb3_extra_buffers.memory import extended, untouched, used_part
+from sb3_extra_buffers.memory import Bytes, extended, untouched, used_part
 
-# What follows is part of the contract of kernels: compiled ones have it built in. To change it takes a new protocol.
+# The constants are part of the contract of kernels: compiled kernels have them built in. A change needs a new protocol.
 
-#: How far back, in frames of its stream, an observation may reach. What is older is stored again. At least four stacks.
+#: How far back, in frames of its stream, an observation may reach. Older frames are stored again. At least four stacks.
 MAX_BACK = 120
-#: Stands for a frame of zeros, which is never stored: stacks begin with them.
+#: In a pattern: a frame of zeros, which is never stored. Stacks begin with them.
 ZERO = 255
-#: Numbers of frames that are not in the stream: of zeros, and of none at all.
+#: Numbers of frames that are not in the stream: a frame of zeros, and no frame at all.
 BLANK, NONE = -1, -2
-#: How many different ways to be made of frames there may be.
+#: The largest number of patterns.
 PATTERNS = 255
 
 #: Arrays with an entry for each slot, most of which are never used.
 _BY_SLOT = ("previous", "sizes", "users", "free")
 #: Arrays that are saved as a whole.
 _WHOLE = ("backs", "reach", "last", "last_row", "last_number", "last_position", "repeated", "total", "open", "numbers")
+_FILLING = ("counts", "filled", "first_nbytes", "base", "tail")
+
+#: An assignment ``target[key] = value``. The target is an array, a list or a dict.
+Change = tuple[Any, Any, Any]
+
+
+def publish(changes: Sequence[Change]) -> None:
+    """Carry out assignments in one call that no interrupt can split.
+
+    Python runs signal handlers and trace functions between instructions of Python code. This is one call of C code, so
+    an interrupt comes before all of the changes or after them. Compute everything first, then publish.
+
+    :param changes: the assignments, in order; a sequence, because a generator would run Python code in between
+    """
+    deque(starmap(setitem, changes), maxlen=0)
+
+
+class OpenChunks:
+    """The chunk that each stream is filling. Its parts are separate arrays, because each of them grows.
+
+    The arrays are large enough for the worst case; pages that are never used take no memory.
+
+    :param streams: number of streams
+    :param frames: the largest number of frames in a chunk
+    :param frame_nbytes: size of a frame
+    """
+
+    def __init__(self, streams: int, frames: int, frame_nbytes: int) -> None:
+        #: Number of steps of each patch.
+        self.counts: NDArray[Any] = np.zeros((streams, frames), count_dtype(frame_nbytes))
+        self.steps = untouched((streams, frames * worst_steps_nbytes(frame_nbytes)))
+        self.content = untouched((streams, frames * frame_nbytes + PADDING))
+        #: Bytes written so far: of the steps, of the content.
+        self.filled = np.zeros((streams, 2), np.int64)
+        #: Bytes of the first patch, steps and content together.
+        self.first_nbytes = np.zeros(streams, np.int64)
+        #: The reference frame: the first patch is made on it.
+        self.base = np.zeros((streams, frame_nbytes), np.uint8)
+        #: The next patch is made on this: the newest frame, or the reference frame.
+        self.tail = np.zeros((streams, frame_nbytes), np.uint8)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in use besides patches."""
+        return self.counts.nbytes + self.filled.nbytes + self.base.nbytes + self.tail.nbytes
+
+    @property
+    def packed_nbytes(self) -> int:
+        """Bytes of all patches."""
+        return int(self.filled.sum())
+
+    def beginning(self, stream: int, base: Bytes) -> list[Change]:
+        """The changes that begin an empty chunk on a reference frame."""
+        return [(self.filled, stream, 0), (self.base, stream, base), (self.tail, stream, base)]
+
+    def begin(self, stream: int, base: Bytes) -> None:
+        """Begin an empty chunk on a reference frame."""
+        publish(self.beginning(stream, base))
+
+    def parts(self, stream: int, frames: int) -> list[Bytes]:
+        """The bytes of a chunk with ``frames`` frames, in pieces that are valid until the next chunk is begun."""
+        steps, content = self.filled[stream].tolist()
+        counts = self.counts[stream, :frames].view(np.uint8)
+        return [counts, self.steps[stream, :steps], self.content[stream, :content], END]
+
+    def packed(self, stream: int, frames: int) -> Bytes:
+        """The bytes of a chunk with ``frames`` frames, in one piece."""
+        return np.concatenate(self.parts(stream, frames))
+
+    def state(self) -> State:
+        """Everything that :meth:`restore` needs."""
+        arrays = {name: getattr(self, name) for name in _FILLING}
+        return State({}, {**arrays, **self._written()})
+
+    def restore(self, state: State) -> None:
+        """Take over a saved state."""
+        state.copy_to(**{name: getattr(self, name) for name in _FILLING})
+        within("filled", self.filled, 0, self.content.shape[1] - PADDING)
+        for number, target in enumerate((self.steps, self.content)):
+            part = state.array(("steps", "content")[number], np.uint8, len(target), None)
+            if part.shape[1] > target.shape[1] or self.filled[:, number].max() > part.shape[1]:
+                raise StateError("open chunks claim more bytes than there are")
+            target[:, : part.shape[1]] = part
+
+    def _written(self) -> dict[str, Bytes]:
+        steps, content = self.filled.max(axis=0).tolist()
+        return {"steps": self.steps[:, :steps], "content": self.content[:, :content]}
+
+    def __getstate__(self) -> dict[str, Any]:
+        written = {name: part.copy() for name, part in self._written().items()}
+        return {**self.__dict__, **written, "shapes": (self.steps.shape, self.content.shape)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        shapes = state.pop("shapes")
+        self.__dict__.update(state)
+        for name, shape in zip(("steps", "content"), shapes):
+            whole = untouched(shape)
+            whole[:, : state[name].shape[1]] = state[name]
+            setattr(self, name, whole)
 
 
 class Streams:
-    """The frames of each environment in the order in which they came, cut into chunks.
+    """The frames of each environment in the order in which they came, cut into chunks. It holds no complete chunk.
 
     An observation is a reference: the position of its newest frame, and a *pattern* that says for each of its frames
-    how many frames further back it is. A position is ``slot * room + offset``; the slot stands for a chunk, and
-    ``previous`` leads to the chunk before it. A chunk lives as long as a reference reaches into it.
+    how many frames further back it is. A position is ``slot * room + offset``; the slot is the number of a chunk, and
+    ``previous`` gives the slot of the chunk before it. A chunk lives as long as a reference reaches into it.
 
-    The chunk that a stream is filling is here until it is complete. So is the last observation: what comes is compared
-    with it, frame by frame, and only what is found nowhere is new. It has a reference of its own behind those of the
-    observations, because the one that it was written to may be overwritten first.
+    The chunk that a stream is filling is in ``filling`` until it is complete. The last observation of each stream is
+    kept as well: every new one is compared with it, frame by frame, and only frames that are not found are stored. It
+    has a reference of its own, after those of the observations, because its cell may be overwritten first.
+
+    All arrays are part of the contract of kernels, which read and write them.
 
     :param geometry: how frames lie in an observation
     :param chunk: frames of a complete chunk, at least two observations' worth; its last observation may add more
-    :param streams: how many there are; observation ``i`` belongs to stream ``i % streams``
-    :param cells: how many observations a plane can have; those of the next plane are numbered on
-    :param slots: how many chunks there can be at one time
-    :param planes: how many planes there are
+    :param streams: number of streams; observation ``i`` belongs to stream ``i % streams``
+    :param cells: number of observations; next observations have the numbers from ``cells`` on
+    :param slots: the largest number of chunks at one time
+    :param planes: 1 for observations only, 2 for observations and next observations
     """
 
     def __init__(
@@ -55,58 +159,57 @@ class Streams:
     ) -> None:
         self.geometry = geometry
         self.chunk = chunk
-        #: How many frames a chunk can have: an observation that finds no pattern is stored twice.
+        #: The largest number of frames in a chunk: an observation that finds no pattern is stored twice.
         self.room = chunk - 1 + 2 * geometry.depth
-        #: How many observations a plane has.
         self.cells = cells
         self.planes = planes
         references = planes * cells
         depth, frame_nbytes = geometry.depth, geometry.frame_nbytes
-        # There is room for the worst case; what is never used takes no memory.
+        # The arrays are large enough for the worst case; pages that are never used take no memory.
         #: Position of each observation's newest stored frame, plus 1; 0 for an observation that was never written.
         self.newest = untouched(references + streams, np.int32)
         self.pattern = untouched(references + streams, np.uint8)
         #: How far back each frame of an observation is, by pattern.
         self.backs = np.zeros((PATTERNS, depth), np.uint8)
         self.backs[0] = np.arange(depth)[::-1]
-        #: How far back a pattern reaches at the most.
+        #: How far back the oldest frame of an observation is, by pattern.
         self.reach = np.zeros(PATTERNS, np.uint8)
         self.reach[0] = depth - 1
-        #: The last observation of each stream: its frames in any order; for each place which of these it is (equal ones
-        #: may be the same), its number in the stream, and its position.
+        #: The last observation of each stream: its distinct frames in any order; then for each of its frames the row in
+        #: ``last``, its number in the stream, and its position.
         self.last = np.zeros((streams, depth, frame_nbytes), np.uint8)
         self.last_row = np.zeros((streams, depth), np.int64)
         self.last_number = np.full((streams, depth), NONE, np.int64)
         self.last_position = np.zeros((streams, depth), np.int32)
-        #: How often the last observation of each stream was repeated while it reached into a chunk that is complete.
+        #: How often the last observation of each stream was repeated while it reached into a complete chunk.
         self.repeated = np.zeros(streams, np.int64)
-        #: How many frames each stream has had.
+        #: Number of frames that each stream has had.
         self.total = np.zeros(streams, np.int64)
-        #: The chunk that is being filled: its slot, its patches.
-        self.open = np.zeros(streams, np.int32)
+        #: The slot of the chunk that each stream is filling.
+        self.open = np.arange(streams, dtype=np.int32)
+        #: The content of these chunks.
         self.filling = OpenChunks(streams, self.room, frame_nbytes)
         self.previous = untouched(slots, np.int32)
-        #: How many frames a chunk has.
+        #: Number of frames in each chunk.
         self.sizes = untouched(slots, np.int32)
-        #: How many observations reach into a chunk; the open ones count once more.
+        #: Number of observations that reach into each chunk; an open chunk counts one more.
         self.users = untouched(slots, np.int32)
-        #: Slots that were used and are not any more, as a stack.
+        self.users[:streams] = 1
+        #: A stack of slots that were used and are free again.
         self.free = untouched(slots, np.int32)
-        #: How many patterns there are, free slots, slots that were ever used.
-        self.numbers = np.array([1, 0, 0], np.int64)
-        #: What kernels keep for themselves, such as addresses. It does not travel.
+        #: Number of patterns, of free slots, of slots that were ever used.
+        self.numbers = np.array([1, 0, streams], np.int64)
+        #: For the kernels' own use, such as addresses. It is not pickled and not saved.
         self.workspace: object = None
-        for stream in range(streams):
-            self.open[stream] = self.take()
 
     @property
     def streams(self) -> int:
-        """How many streams there are."""
+        """Number of streams."""
         return len(self.total)
 
     @property
     def slots(self) -> int:
-        """How many chunks there can be."""
+        """The largest number of chunks at one time."""
         return len(self.users)
 
     @property
@@ -116,64 +219,74 @@ class Streams:
         return int(free + self.slots - used)
 
     @property
+    def next_slot(self) -> int:
+        """The slot of the chunk that is begun next. There must be a free one."""
+        _, free, used = self.numbers.tolist()
+        return int(self.free.item(free - 1)) if free else int(used)
+
+    @property
     def nbytes(self) -> int:
-        """Memory that is in use for all of this, besides patches."""
+        """Memory in use besides patches."""
         used = int(self.numbers[2])
         per_slot = sum(array.itemsize for array in (self.previous, self.sizes, self.users, self.free))
         fixed = (self.newest, self.pattern, self.last, self.last_row, self.last_number, self.last_position)
         return used * per_slot + sum(array.nbytes for array in fixed) + self.filling.nbytes
 
-    def take(self) -> int:
-        """A slot for a new chunk, in use from now on. There must be one."""
-        _, free, used = self.numbers.tolist()
-        if free:
-            self.numbers[1] = free - 1
-            slot = int(self.free.item(free - 1))
-        else:
-            self.numbers[2] = used + 1
-            slot = int(used)
-        self.users[slot] = 1
-        self.sizes[slot] = 0
+    def begin_chunk(self, stream: int, base: Bytes, also: Sequence[Change] = ()) -> int:
+        """Leave a complete chunk and begin the next one, in :attr:`next_slot`. An interrupt cannot split this.
+
+        :param stream: whose chunk is complete
+        :param base: the reference frame of the next chunk
+        :param also: changes that belong to this one, such as which reference frame the slot has
+        :return: the slot of the next chunk
+        """
+        slot, changes = self._advancing(stream)
+        publish([*changes, *self.filling.beginning(stream, base), *also])
         return slot
 
     def advance(self, stream: int) -> int:
-        """Leave a complete chunk behind and open another one. Returns its slot."""
-        complete, following = self.open.item(stream), self.take()
-        self.open[stream] = following
-        self.previous[following] = complete
-        self.leave(complete)
-        return following
+        """Leave a complete chunk and open the next slot; its content must be begun separately. Returns the slot."""
+        slot, changes = self._advancing(stream)
+        publish(changes)
+        return slot
 
-    def clear(self) -> None:
-        """Forget all observations. Memory is kept for what comes; that which was never used stays untouched."""
-        written, opened = np.flatnonzero(self.newest), self.numbers.item(2)
-        self.newest[written] = self.pattern[written] = 0
-        # Also what nobody follows any more: it is saved, and who loads it refuses numbers that lead nowhere.
-        for name in _BY_SLOT:
-            getattr(self, name)[:opened] = 0
-        self.last_position[:] = 0
-        self.filling.filled[:] = 0
-        self.total[:] = self.repeated[:] = 0
-        self.numbers[:] = 1, 0, 0
-        for stream in range(self.streams):
-            self.forget_last(stream)
-            self.open[stream] = self.take()
+    def _advancing(self, stream: int) -> tuple[int, list[Change]]:
+        """The slot of the next chunk, and the changes of everything but its content."""
+        complete, slot = self.open.item(stream), self.next_slot
+        _, free, used = self.numbers.tolist()
+        free, used = (free - 1, used) if free else (free, used + 1)
+        users = self.users.item(complete) - 1
+        changes = [(self.users, slot, 1), (self.sizes, slot, 0), (self.previous, slot, complete)]
+        changes.append((self.users, complete, users))
+        if not users:
+            changes.append((self.free, free, complete))
+            free += 1
+        return slot, [*changes, (self.numbers, slice(1, None), (free, used)), (self.open, stream, slot)]
+
+    def clear(self, bases: Sequence[Bytes] = ()) -> None:
+        """Forget all observations. Memory is kept; pages that were never used stay untouched.
+
+        :param bases: the reference frame of each stream's first chunk; by default, that of the chunk it was filling
+        """
+        written, opened, filling = np.flatnonzero(self.newest), self.numbers.item(2), self.filling
+        first = np.arange(self.streams)
+        zeros: list[tuple[NDArray[Any], Any]] = [(self.pattern, written), (self.newest, written)]
+        # Also entries that nothing refers to any more: they are saved, and loading refuses numbers out of bounds.
+        zeros += [(getattr(self, name), slice(opened)) for name in _BY_SLOT]
+        zeros += [(part, ...) for part in (self.last_position, filling.filled, self.total, self.repeated)]
+        changes: list[Change] = [(target, key, 0) for target, key in zeros]
+        changes += [(self.numbers, ..., (1, 0, self.streams)), (self.last_number, ..., NONE)]
+        changes += [(self.open, ..., first), (self.users, first, 1)]
+        for stream, base in enumerate(bases if len(bases) else filling.base):
+            changes += filling.beginning(stream, base)
+        publish(changes)
 
     def forget_last(self, stream: int) -> None:
-        """Let the next observation of a stream be compared with nothing."""
+        """Compare the next observation of a stream with nothing."""
         self.last_number[stream] = NONE
 
-    def leave(self, slot: int) -> None:
-        """One user less; a chunk without users makes its slot free."""
-        users = self.users.item(slot) - 1
-        self.users[slot] = users
-        if not users:
-            free = self.numbers.item(1)
-            self.free[free] = slot
-            self.numbers[1] = free + 1
-
     def reached(self, references: NDArray[np.int64]) -> list[int]:
-        """The slots of all chunks that these observations reach into, each once, without those that are open."""
+        """The slots of all complete chunks that these observations reach into, each once."""
         found: set[int] = set()
         for _, slots in self.walk(references):
             found.update(slots.tolist())
@@ -182,7 +295,7 @@ class Streams:
     def reaching(self, chunks: NDArray[np.bool_]) -> NDArray[np.int64]:
         """All observations that reach into any of these chunks.
 
-        :param chunks: for each slot, whether it is meant
+        :param chunks: one flag for each slot
         """
         references = np.arange(len(self.newest) - self.streams)
         found = np.zeros(len(references), np.bool_)
@@ -202,22 +315,24 @@ class Streams:
             references, slots = references[more], self.previous[slots[more]].astype(np.int64)
             further = further[more] - self.sizes[slots]
 
-    def state(self) -> State:
-        """What another one needs in order to become this one."""
+    @property
+    def _facts(self) -> dict[str, list[int]]:
+        """What a saved state must agree with."""
         geometry = self.geometry
-        facts = {
+        return {
             "geometry": [geometry.depth, geometry.pixels, geometry.group],
             "shape": [self.chunk, self.streams, self.cells, self.planes, self.slots],
         }
+
+    def state(self) -> State:
+        """Everything that :meth:`restore` needs."""
         arrays = {name: getattr(self, name) for name in ("newest", "pattern", *_WHOLE)}
         arrays.update({name: used(getattr(self, name)) for name in _BY_SLOT})
-        return State(facts, arrays).put("filling", self.filling.state())
+        return State(self._facts, arrays).put("filling", self.filling.state())
 
     def restore(self, state: State) -> None:
-        """Become what another one was. Numbers that lead nowhere are refused: kernels follow them."""
-        geometry = self.geometry
-        state.same(geometry=[geometry.depth, geometry.pixels, geometry.group])
-        state.same(shape=[self.chunk, self.streams, self.cells, self.planes, self.slots])
+        """Take over a saved state. Numbers out of bounds are refused, because kernels follow them."""
+        state.same(**self._facts)
         state.copy_to(**{name: getattr(self, name) for name in ("newest", "pattern", *_WHOLE)})
         state.begin_of(**{name: getattr(self, name) for name in _BY_SLOT})
         self.filling.restore(state.part("filling"))
@@ -227,7 +342,7 @@ class Streams:
         limits = {
             "newest": (0, opened * self.room),
             "pattern": (0, patterns - 1),
-            "last_row": (0, geometry.depth - 1),
+            "last_row": (0, self.geometry.depth - 1),
             "last_position": (0, opened * self.room - 1),
             "open": (0, opened - 1),
             "previous": (0, opened - 1),
@@ -238,9 +353,9 @@ class Streams:
         if any(len(state.arrays[name]) > opened for name in _BY_SLOT):
             raise StateError(f"there are more chunks than the {opened} that were ever begun")
         for name, (low, high) in limits.items():
-            # What was not saved is zero: it was never used.
+            # Entries that were not saved are zero: they were never used.
             within(name, getattr(self, name)[:opened] if name in _BY_SLOT else getattr(self, name), low, high)
-        check_ways(self, MAX_BACK, ZERO)
+        check_references(self, MAX_BACK, ZERO)
         self.workspace = None
 
     def __getstate__(self) -> dict[str, Any]:

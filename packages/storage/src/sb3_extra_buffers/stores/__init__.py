@@ -9,6 +9,7 @@ from sb3_extra_buffers.stores.auto import (
     Preference,
     parse_request,
     preference,
+    strongest_codec,
 )
 from sb3_extra_buffers.stores.cells import CellStore
 from sb3_extra_buffers.stores.deferred import DeferredStore, resolve
@@ -57,4 +58,5 @@ __all__ = [
     "parse_request",
     "preference",
     "resolve",
+    "strongest_codec",
 ]

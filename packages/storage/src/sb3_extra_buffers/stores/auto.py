@@ -222,7 +222,7 @@ def judge_content(cell: CellSpec, rows: Bytes) -> Choice:
     rows = sample_rows(rows)
     blank = rows.min() == rows.max()  # a blank first screen says nothing about those that follow
     trials = try_codecs(Role.OBSERVATIONS, cell, rows, special=not blank)
-    best = min([trial for trial in trials if trial.pays] or trials, key=lambda trial: trial.score)
+    best = _best(trials)
     if best.pays:
         reason = f"chosen: makes the first observations {best.ratio:.1f} times smaller"
         return Choice(best.codec, reason, best.ratio)
@@ -253,13 +253,26 @@ def log_choice(label: str, choice: Choice) -> None:
 def choose_for_chunks(role: Role, chunk: Bytes) -> Trial:
     """Choose the codec for chunks of frames, on the first of them.
 
-    :param role: patches of frames by the best score, or the smallest result
+    :param role: which of the declared levels to try
     :param chunk: the bytes of a chunk
     """
-    trials = try_codecs(role, CellSpec(np.uint8, len(chunk)), chunk[np.newaxis], special=False)
-    if role is Role.SMALLEST:
-        return min(trials, key=lambda trial: trial.nbytes)
+    return _best(try_codecs(role, CellSpec(np.uint8, len(chunk)), chunk[np.newaxis], special=False))
+
+
+def _best(trials: list[Trial]) -> Trial:
     return min([trial for trial in trials if trial.pays] or trials, key=lambda trial: trial.score)
+
+
+#: Bytes that the strongest codec is chosen by.
+_SAMPLE_NBYTES = 1 << 18
+
+
+def strongest_codec(sample: Bytes) -> CodecSpec:
+    """The codec with the best score on a sample, at the strongest level that it declares.
+
+    :param sample: bytes, of which the first 256 KiB are tried
+    """
+    return choose_for_chunks(Role.SMALLEST, sample.reshape(-1)[:_SAMPLE_NBYTES]).codec.spec
 
 
 # Which layout.

@@ -44,7 +44,8 @@ class FrameStore:
         self._evicted = 0
         #: Chunks that were too large for the heap.
         self.dropped = 0
-        self._begin()
+        for stream, slot in enumerate(streams.open.tolist()):
+            streams.filling.begin(stream, chunks.reference_frames.open(stream, slot))
 
     @property
     def active(self) -> FrameStore:
@@ -131,9 +132,9 @@ class FrameStore:
 
     def clear(self) -> None:
         self.chunks.clear()
+        reference_frames = self.chunks.reference_frames
+        self.streams.clear([reference_frames.open(stream, stream) for stream in range(self.streams.streams)])
         self._lost, self._evicted, self.dropped = None, 0, 0
-        self.streams.clear()
-        self._begin()
 
     def state(self) -> State:
         found = State({"evicted": self._evicted, "dropped": self.dropped, "has_lost": self._lost is not None})
@@ -148,14 +149,9 @@ class FrameStore:
         self.chunks.restore(state.part("chunks"))
         self.streams.restore(state.part("streams"))
 
-    def _begin(self) -> None:
-        """Give the first chunk of every stream its reference frame."""
-        for stream, slot in enumerate(self.streams.open.tolist()):
-            self.streams.filling.begin(stream, self.chunks.reference_frames.open(stream, slot))
-
     def _close(self, stream: int) -> None:
         """Store the complete chunk of a stream, and begin another one."""
-        streams, reference_frames = self.streams, self.chunks.reference_frames
+        streams = self.streams
         if streams.free_slots <= 2 * streams.streams and not self._is_gathering:
             self._gather()
         slot, filling = streams.open.item(stream), streams.filling
@@ -163,10 +159,15 @@ class FrameStore:
             return  # gathering has closed it already
         if streams.users.item(slot) > 1:  # used by observations, not only open
             self._store(slot, stream)
-        reference_frames.learn(stream, filling.tail[stream], filling.first_nbytes.item(stream))
-        filling.begin(stream, reference_frames.open(stream, streams.advance(stream)))
+        self.chunks.reference_frames.learn(stream, filling.tail[stream], filling.first_nbytes.item(stream))
+        self._begin_chunk(stream)
         if self.chunks.is_bounded:
             self._note_evictions()
+
+    def _begin_chunk(self, stream: int) -> None:
+        # An interrupt comes before or after begin_chunk(): a retry stores the same chunk again, or goes on in the next.
+        reference_frame = self.chunks.reference_frames.open(stream, self.streams.next_slot)
+        self.streams.begin_chunk(stream, reference_frame)
 
     def _store(self, slot: int, stream: int) -> None:
         streams = self.streams
@@ -178,7 +179,7 @@ class FrameStore:
             if error.capacity and not self.chunks.refuses:
                 self._lose(np.array([slot]))
                 self.dropped += 1
-                streams.filling.begin(stream, self.chunks.reference_frames.open(stream, streams.advance(stream)))
+                self._begin_chunk(stream)
                 # True of the chunk, which is gone; the observation that is being written goes into another one.
                 raise replace(error, never_fits=False) from error
             raise

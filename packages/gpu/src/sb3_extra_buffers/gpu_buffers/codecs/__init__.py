@@ -1,9 +1,9 @@
-"""Codecs whose payloads are decoded where they are: the contract, those that come along, the way from a name to one.
+"""Codecs that decode payloads on the device: the contract, our device codecs, and the lookup by name.
 
-Every other codec works too, by way of the host.
+Codecs without one work as well: their payloads are decoded on the host.
 """
 
-from sb3_extra_buffers.gpu_buffers.codecs.creation import (
+from sb3_extra_buffers.gpu_buffers.codecs.lookup import (
     AUTO,
     DECODE_ON,
     DEVICE,
@@ -12,8 +12,7 @@ from sb3_extra_buffers.gpu_buffers.codecs.creation import (
     names,
     registry,
 )
-from sb3_extra_buffers.gpu_buffers.codecs.plugin import DEVICE_CODEC_PROTOCOL, DeviceCodecPlugin
-from sb3_extra_buffers.gpu_buffers.codecs.protocol import DeviceCodec
+from sb3_extra_buffers.gpu_buffers.codecs.protocol import DEVICE_CODEC_PROTOCOL, DeviceCodec, DeviceCodecPlugin
 from sb3_extra_buffers.registry import hookimpl
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""``none`` on a device: cells as they are."""
+"""``none`` on a device: copies uncompressed cells."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import torch as th
 
 from sb3_extra_buffers.codecs import Codec
 from sb3_extra_buffers.errors import PayloadError
-from sb3_extra_buffers.gpu_buffers.codecs.plugin import DeviceCodecPlugin
-from sb3_extra_buffers.gpu_buffers.devices import ALIGNMENT
+from sb3_extra_buffers.gpu_buffers.codecs.protocol import DeviceCodecPlugin
+from sb3_extra_buffers.gpu_buffers.devices import aligned
 from sb3_extra_buffers.gpu_buffers.memory import DevicePayloads
 from sb3_extra_buffers.memory import Indices
 from sb3_extra_buffers.registry import hookimpl
 
 
 class NoneOnDevice:
-    """Copies.
+    """Copies payloads, which are the cells.
 
-    :param codec: what payloads are made with on the host
-    :param device: where payloads are
+    :param codec: the host codec of the payloads
+    :param device: the device of the payloads
     """
 
     def __init__(self, codec: Codec, device: th.device) -> None:
@@ -36,12 +36,11 @@ class NoneOnDevice:
             out.view(-1).copy_(th.cat(slices))
 
     def encode(self, rows: th.Tensor, /) -> tuple[th.Tensor, list[int]]:
-        size = -(-self._nbytes // ALIGNMENT) * ALIGNMENT
-        out = th.zeros((len(rows), size), dtype=th.uint8, device=rows.device)
+        out = th.zeros((len(rows), aligned(self._nbytes)), dtype=th.uint8, device=rows.device)
         out[:, : self._nbytes] = rows
         return out.view(-1), [self._nbytes] * len(rows)
 
 
 @hookimpl
 def sb3_extra_buffers_device_codec() -> DeviceCodecPlugin:
-    return DeviceCodecPlugin(protocol=1, factory=NoneOnDevice, summary="Cells as they are")
+    return DeviceCodecPlugin(protocol=1, factory=NoneOnDevice, summary="Uncompressed cells")

@@ -1,4 +1,4 @@
-"""Payloads of libraries that nvCOMP knows, decoded on NVIDIA devices straight from the heap."""
+"""``zstd`` and ``lz4-block`` on NVIDIA devices: nvCOMP decodes payloads directly from the heap."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import torch as th
 
 from sb3_extra_buffers.codecs import Codec
 from sb3_extra_buffers.errors import DeviceError, MissingExtraError, PayloadError
-from sb3_extra_buffers.gpu_buffers.devices import ALIGNMENT
+from sb3_extra_buffers.gpu_buffers.codecs.protocol import DeviceCodecPlugin, PluginHook
+from sb3_extra_buffers.gpu_buffers.devices import aligned
 from sb3_extra_buffers.gpu_buffers.memory import DevicePayloads
 from sb3_extra_buffers.memory import Indices
 
@@ -19,11 +20,11 @@ _MODULE = "nvidia.nvcomp"
 
 
 def nvcomp_codec(codec: Codec, device: th.device, algorithm: str) -> NvcompCodec:
-    """A codec that decodes with nvCOMP, if there is such a device and such a library.
+    """A codec that decodes with nvCOMP, or an error if the device or the library is missing.
 
-    :param codec: what payloads are made with on the host
-    :param device: where they are
-    :param algorithm: what nvCOMP calls it
+    :param codec: the host codec of the payloads
+    :param device: the device of the payloads
+    :param algorithm: nvCOMP's name of the codec
     """
     name = codec.spec.name
     if device.type != "cuda" or th.version.hip is not None:
@@ -39,17 +40,17 @@ def nvcomp_codec(codec: Codec, device: th.device, algorithm: str) -> NvcompCodec
 def _is_installed() -> bool:
     try:
         return find_spec(_MODULE) is not None
-    except ModuleNotFoundError:  # not even the folder that it shares with others
+    except ModuleNotFoundError:  # the parent package is missing, too
         return False
 
 
 class NvcompCodec:
-    """Frames as libraries on the host make them. nvCOMP waits for the device once per batch, to look at their headers.
+    """Decodes payloads with nvCOMP. nvCOMP waits for the device once per batch, to read the headers of the payloads.
 
-    :param codec: what payloads are made with on the host
-    :param device: where they are
-    :param algorithm: what nvCOMP calls it
-    :param library: nvCOMP
+    :param codec: the host codec of the payloads
+    :param device: the device of the payloads
+    :param algorithm: nvCOMP's name of the codec
+    :param library: the module of nvCOMP
     """
 
     def __init__(self, codec: Codec, device: th.device, algorithm: str, library: Any) -> None:
@@ -58,7 +59,7 @@ class NvcompCodec:
             raise DeviceError(str(device), problem, "Leave checksum out, or use decode_on='host'.")
         self._codec, self._device = codec, device
         self._algorithm, self._library = algorithm, library
-        #: One for each stream: what is decoded must come after what the same stream has written.
+        #: One decoder per stream: decoding must follow what the same stream has written.
         self._decoders: dict[int, Any] = {}
 
     def decode(self, heap: DevicePayloads, starts: Indices, lengths: Indices, out: th.Tensor, /) -> None:
@@ -68,7 +69,7 @@ class NvcompCodec:
             raise PayloadError(self._codec.spec.name, int(lengths[index]), f"a cell has {nbytes} bytes", index)
         rows = out if out.dtype == th.uint8 else th.empty(out.shape, dtype=th.uint8, device=out.device)
         slices = heap.slices(starts, lengths)
-        is_raw = lengths == nbytes  # what does not compress is stored as it is
+        is_raw = lengths == nbytes  # incompressible cells are stored raw
         for index in np.flatnonzero(is_raw).tolist():
             rows[index].copy_(slices[index])
         framed = np.flatnonzero(~is_raw).tolist()
@@ -91,8 +92,20 @@ class NvcompCodec:
         return self._decoders[stream]
 
     def encode(self, rows: th.Tensor, /) -> tuple[th.Tensor, list[int]]:
-        # On the host: its libraries compress better, and what is added is there anyway.
+        # On the host: its libraries compress better, and observations are added there anyway.
         payloads = [bytes(self._codec.encode(row.view(self._codec.cell.dtype))) for row in rows.cpu().numpy()]
-        padded = [payload + bytes(-len(payload) % ALIGNMENT) for payload in payloads]
+        padded = [payload.ljust(aligned(len(payload)), b"\0") for payload in payloads]
         joined = th.frombuffer(bytearray(b"".join(padded)), dtype=th.uint8)
         return joined.to(rows.device), [len(payload) for payload in payloads]
+
+
+def _create_lz4_block(codec: Codec, device: th.device) -> NvcompCodec:
+    return nvcomp_codec(codec, device, "LZ4")
+
+
+def _create_zstd(codec: Codec, device: th.device) -> NvcompCodec:
+    return nvcomp_codec(codec, device, "Zstd")
+
+
+lz4_block = PluginHook(DeviceCodecPlugin(protocol=1, factory=_create_lz4_block, summary="LZ4 through nvCOMP"))
+zstd = PluginHook(DeviceCodecPlugin(protocol=1, factory=_create_zstd, summary="Zstandard through nvCOMP"))

@@ -1,25 +1,21 @@
-"""What runs on the device: one folder for each operation.
+"""Operations that run on the device.
 
 ``rle_decode``
-    many run-length payloads, wherever they are on the device, into the rows of one batch
+    decodes run-length payloads, anywhere on the device, into the rows of a batch
 ``rle_encode``
-    rows on the device into payloads: measure, let the host find room, write
+    encodes rows on the device as payloads: measures them, lets the host allocate, writes
 ``frame_decode``
-    chunks of the frame store into the frames that a batch needs
+    decodes the frames that a batch needs from chunks of the frame store
 
-Each folder has the same three files:
+These modules contain the Triton kernels and the functions that launch them on CUDA and ROCm. They are imported on first
+use only: nothing else imports Triton, and ``TRITON_INTERPRET`` must be set before. ``rle_reference`` and
+``frame_reference`` do the same in plain torch, for MPS, the CPU and systems without Triton. They are the specification:
+the kernels are tested against them.
 
-``kernel.py``
-    the Triton kernels. Nothing else imports Triton.
-``launch.py``
-    starts them: chooses the grid and waits for nothing. For CUDA and ROCm.
-``reference.py``
-    the same in plain torch, for MPS, for the CPU and where Triton is missing; what the kernels are tested against
+Kernels take payloads as absolute addresses, aligned to 16 bytes, so a batch may read from several heaps. They report
+damage through a ``status`` of one ``int32``: 0, or one more than the index of a damaged payload. Nothing waits for the
+device to read it. No damaged payload makes a kernel read or write outside its arguments. The references take slices and
+raise :class:`~sb3_extra_buffers.errors.PayloadError`.
 
-Kernels take payloads as absolute addresses, aligned to 16 bytes, so that a batch may reach into several heaps. They
-report damage through a ``status`` of one ``int32`` that is 0 or one more than the index of a damaged payload: nobody
-waits for the device to read it. No payload, however damaged, makes them read or write beyond what they were given.
-References take slices and raise :class:`~sb3_extra_buffers.errors.PayloadError`.
-
-The byte formats are those of the core: ``docs/rle-format.md`` and ``docs/frames.md``.
+The formats are those of the core: ``docs/rle-format.md`` and ``docs/frames.md``.
 """

@@ -1,4 +1,4 @@
-"""Triton's decorator, typed. Triton has no stubs: what is decorated is ``Any``, and only that."""
+"""Triton's ``jit`` decorator with a type: Triton has no stubs, so that the kernels are the only ``Any``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import triton
 
 
 def jit(function: Callable[..., Any]) -> Any:
-    """A kernel, or a function that kernels call. It is compiled when it is first launched.
+    """Declare a kernel, or a function that kernels call. It is compiled at its first launch.
 
-    :param function: its source is what is compiled
+    :param function: its source is compiled
     """
     return triton.jit(function)

@@ -1,4 +1,4 @@
-"""Where payloads live on a device: blocks of tensors, and the heaps that fill them."""
+"""Heaps whose payloads are on a torch device."""
 
 from sb3_extra_buffers.gpu_buffers.memory.growing import GrowingDeviceHeap
 from sb3_extra_buffers.gpu_buffers.memory.payloads import DevicePayloads

@@ -1,21 +1,20 @@
-"""``device``: memory on a device that grows with what is stored."""
+"""``device``: a heap on a device that grows with its payloads."""
 
 from __future__ import annotations
 
 import torch as th
 
-from sb3_extra_buffers.gpu_buffers.memory.blocks import TensorBlock
-from sb3_extra_buffers.gpu_buffers.memory.payloads import DevicePayloads
+from sb3_extra_buffers.gpu_buffers.memory.payloads import DevicePayloads, TensorBlock
 from sb3_extra_buffers.heaps import HeapPlugin, hookimpl
 from sb3_extra_buffers.heaps.memory import MemoryHeap, place_of
 from sb3_extra_buffers.memory import Bytes
 
 
 class GrowingDeviceHeap(DevicePayloads, MemoryHeap):
-    """Payloads in segments on a device. What is replaced in the order in which it was written leaves whole segments.
+    """Payloads in segments on a device. Cells that are replaced in the order of writing free whole segments.
 
-    :param cells: how many cells there are
-    :param device: where payloads live
+    :param cells: number of cells
+    :param device: device of the payloads
     """
 
     label = "device"

@@ -1,4 +1,4 @@
-"""``DevicePayloads``: what heaps on a device have in common, wherever their blocks come from."""
+"""What all heaps on a device share: uploads, blocks of tensors, and the table of payloads."""
 
 from __future__ import annotations
 
@@ -11,43 +11,142 @@ import torch as th
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.checkpoints import State, StateError
-from sb3_extra_buffers.errors import DeviceError
+from sb3_extra_buffers.errors import DeviceError, HeapFullError
 from sb3_extra_buffers.gpu_buffers import devices
-from sb3_extra_buffers.gpu_buffers.devices import ALIGNMENT, as_device
-from sb3_extra_buffers.gpu_buffers.memory.blocks import TensorBlock
-from sb3_extra_buffers.gpu_buffers.memory.upload import Uploader
+from sb3_extra_buffers.gpu_buffers.devices import aligned, as_device
+from sb3_extra_buffers.gpu_buffers.raw_buffer import RawBuffer
 from sb3_extra_buffers.heaps import TableHeap
+from sb3_extra_buffers.heaps.block import Block
 from sb3_extra_buffers.memory import Bytes, ByteSource, FlatBytes, Indices, untouched, view_bytes
 from sb3_extra_buffers.registry import Scalar
 
-#: How much is brought to the host at a time when everything is.
+#: Copies that may be pending. The staging memory of a copy is reused only when the copy is complete.
+_SLOTS = 32
+#: Longer uploads are split, so that loading a buffer does not need its size again as staging memory.
+_MAX_NBYTES = 1 << 20
+_MIN_NBYTES = 1 << 16
+#: Slices of larger tensors have been wrong on MPS.
+_MAX_ON_MPS = (1 << 32) - 1
+#: Bytes copied to the host at a time when all payloads are.
 _MAX_GATHERED = 1 << 24
 
 
-class DevicePayloads(TableHeap):
-    """Payloads in blocks of tensors, each at a multiple of 16 bytes.
+class Uploader:
+    """Copies bytes to a device, on CUDA without waiting for it.
 
-    The table of cells is on the host: it decides where a payload goes, and who reads on the device is told addresses.
-    So nothing ever waits for the device, except whoever reads through the host. For that, what a batch needs is brought
-    there in one copy.
+    An asynchronous copy needs pinned memory that does not change until the copy is complete. Pinning memory takes
+    longer than the copy, so a few pinned buffers are used in turn.
+
+    :param device: the target device
     """
 
-    #: One payload in pieces has no shorter way to a device.
+    def __init__(self, device: th.device) -> None:
+        self.device = device
+        self._is_pinned = device.type == "cuda"
+        self._slots: list[tuple[th.Tensor, Any]] = []
+        self._next = 0
+
+    def upload(self, data: Any, target: th.Tensor) -> None:
+        """Copy bytes to a tensor of the same size.
+
+        :param data: an object with the buffer protocol
+        :param target: ``uint8``, on the device
+        """
+        view = memoryview(data)
+        for begin in range(0, len(view), _MAX_NBYTES):
+            piece = view[begin : begin + _MAX_NBYTES]
+            # A copy of read-only memory: torch warns about it, although this only reads.
+            source = th.frombuffer(bytearray(piece) if piece.readonly else piece, dtype=th.uint8)
+            self._copy(source, target[begin : begin + len(piece)])
+
+    def _copy(self, source: th.Tensor, target: th.Tensor) -> None:
+        if not self._is_pinned:
+            target.copy_(source)
+            return
+        staging, event = self._slot(len(source))
+        event.synchronize()
+        staged = staging[: len(source)]
+        staged.copy_(source)
+        target.copy_(staged, non_blocking=True)
+        event.record(th.cuda.current_stream(self.device))
+
+    def _slot(self, nbytes: int) -> tuple[th.Tensor, Any]:
+        index, self._next = self._next, (self._next + 1) % _SLOTS
+        if index == len(self._slots):
+            self._slots.append(self._make(nbytes))
+        elif len(self._slots[index][0]) < nbytes:
+            self._slots[index][1].synchronize()
+            self._slots[index] = self._make(nbytes)
+        return self._slots[index]
+
+    @staticmethod
+    def _make(nbytes: int) -> tuple[th.Tensor, Any]:
+        size = max(_MIN_NBYTES, 1 << (nbytes - 1).bit_length())
+        event: Any = th.cuda.Event  # has no types
+        return th.empty(size, dtype=th.uint8, pin_memory=True), event()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Uploader, (self.device,)
+
+
+class TensorBlock(Block):
+    """A block of a heap that is a tensor on a device. On the CPU, the host reads it directly.
+
+    :param label: the name of the heap, for the error
+    :param nbytes: size of the block
+    :param uploader: copies bytes to the device
+    """
+
+    def __init__(self, label: str, nbytes: int, uploader: Uploader) -> None:
+        if uploader.device.type == "mps" and nbytes > _MAX_ON_MPS:
+            raise DeviceError("mps", "blocks of 4 GiB or more are unreliable there", "Use a smaller heap_bytes.")
+        try:
+            self.raw = RawBuffer(nbytes, uploader.device)
+        except HeapFullError as error:
+            hint = f"{uploader.device} does not have enough memory; use a smaller buffer or another codec."
+            raise HeapFullError(label, nbytes, 0, hint) from error
+        self.tensor = self.raw.bytes
+        self._uploader = uploader
+        if devices.is_host(self.tensor.device):
+            super().__init__(self.tensor.numpy())
+        else:
+            self.nbytes, self.address = self.tensor.numel(), self.tensor.data_ptr()
+
+    def view(self, place: int, length: int) -> memoryview:
+        if devices.is_host(self.tensor.device):
+            return super().view(place, length)
+        return memoryview(devices.on_host(self.tensor[place : place + length]).numpy())
+
+    def write(self, place: int, payloads: memoryview) -> None:
+        if devices.is_host(self.tensor.device):
+            super().write(place, payloads)
+        else:
+            self._uploader.upload(payloads, self.tensor[place : place + len(payloads)])
+
+
+class DevicePayloads(TableHeap):
+    """Base of the heaps on a device: payloads in blocks of tensors, each at a multiple of 16 bytes.
+
+    The table of cells is on the host: the host allocates, and kernels on the device are given addresses. So nothing
+    waits for the device, except reading on the host, for which the payloads of a batch are fetched in one copy.
+    """
+
+    #: The capability to store a payload in parts is absent: a copy to a device takes one piece.
     put: Any = None
 
     def __init__(self, cells: int, device: th.device | str | None, *room: Any) -> None:
         self.device = as_device(device)
         self._uploader = Uploader(self.device)
         super().__init__(cells, *room)
-        #: The size of each payload without what follows it up to the next multiple.
+        #: Size of each payload without its padding.
         self._exact = untouched(cells, np.int32)
-        #: How often everything was moved.
+        #: Number of times that all payloads were moved.
         self._relocations = 0
         self._brought: FlatBytes | None = None
 
     @property
     def moves(self) -> int | None:
-        """Addresses on the host are worth remembering only where payloads are on the host."""
+        """Number of times that addresses became invalid; ``None`` if they are valid for one call only: off the CPU."""
         moves = super().moves
         return moves + self._relocations if moves is not None and devices.is_host(self.device) else None
 
@@ -60,14 +159,14 @@ class DevicePayloads(TableHeap):
         return starts, np.where(lengths, self._exact[np.asarray(cells)], 0).astype(np.int64, copy=False)
 
     def addresses(self, starts: Indices, lengths: Indices, /) -> NDArray[np.uint64]:
-        """Where the host can read these payloads, until the next call."""
+        """Addresses of payloads for the host, valid until the next call. Off the CPU, they are fetched first."""
         if devices.is_host(self.device):
             return super().addresses(starts, lengths)  # type: ignore[safe-super]
         self._brought, begins = self._copied(starts, lengths)
         return self._brought.addresses(begins, lengths)
 
     def bring(self, starts: Indices, lengths: Indices, /) -> tuple[ByteSource, Indices]:
-        """These payloads where the host can read them, in one copy; and where they are there."""
+        """Fetch payloads to the host in one copy; return the copy and their positions in it."""
         if devices.is_host(self.device):
             return self, starts
         return self._copied(starts, lengths)
@@ -76,23 +175,23 @@ class DevicePayloads(TableHeap):
         return FlatBytes(self.gather(starts, lengths)), np.cumsum(lengths) - lengths
 
     def device_addresses(self, starts: Indices, lengths: Indices) -> NDArray[np.uint64]:
-        """Where kernels on the device can read these payloads."""
+        """Addresses of payloads for kernels on the device."""
         return super().addresses(starts, lengths)  # type: ignore[safe-super]
 
     def slices(self, starts: Indices, lengths: Indices) -> list[th.Tensor]:
-        """These payloads as tensors, each a view of its block."""
-        self.device_addresses(starts, lengths)  # refuses what is not there
+        """Payloads as tensors, each a view of its block."""
+        self.device_addresses(starts, lengths)  # raises for invalid positions
         return [self._tensor(start, length) for start, length in zip(starts.tolist(), lengths.tolist())]
 
     def uploaded(self, array: NDArray[Any]) -> th.Tensor:
-        """An array on the device, without waiting until it is there."""
+        """Copy an array to the device, without waiting for the copy."""
         target = th.empty(array.shape, dtype=th.from_numpy(array).dtype, device=self.device)
-        if array.size:  # a view of nothing cannot be cast
+        if array.size:  # an empty memoryview cannot be cast
             self._uploader.upload(memoryview(array).cast("B"), target.view(-1).view(th.uint8))
         return target
 
     def to(self, device: th.device | str) -> None:
-        """Move everything to another device. If there is no room for it, everything stays where it is."""
+        """Move all payloads to another device. If it has not enough memory, nothing is moved."""
         parameters: dict[str, Any] = {**self._parameters(), "device": as_device(device)}
         there = type(self)(self.cells, **parameters)
         there._resume(self._snapshot())
@@ -100,7 +199,7 @@ class DevicePayloads(TableHeap):
         self.__dict__.update(there.__dict__)
 
     def gather(self, starts: Indices, lengths: Indices) -> Bytes:
-        """These payloads on the host, one behind the other, in one copy."""
+        """Copy payloads to the host, contiguous, in one transfer."""
         if not len(starts):
             return np.empty(0, np.uint8)
         found: Bytes = devices.on_host(th.cat(self.slices(starts, lengths))).numpy()
@@ -108,14 +207,14 @@ class DevicePayloads(TableHeap):
 
     @abstractmethod
     def _tensor(self, start: int, length: int) -> th.Tensor:
-        """A payload that is known to be there."""
+        """A payload as a view of its block; the position is valid."""
 
     def _new_block(self, nbytes: int) -> TensorBlock:
-        return TensorBlock(self.label, -(-nbytes // ALIGNMENT) * ALIGNMENT, self._uploader)
+        return TensorBlock(self.label, aligned(nbytes), self._uploader)
 
     def _store(self, cells: list[int], payloads: memoryview, lengths: list[int]) -> None:
-        sizes = [-(-length // ALIGNMENT) * ALIGNMENT for length in lengths]
-        super()._store(cells, _spaced(payloads, lengths, sizes), sizes)  # type: ignore[safe-super]
+        sizes = [aligned(length) for length in lengths]
+        super()._store(cells, _padded(payloads, lengths, sizes), sizes)  # type: ignore[safe-super]
         for cell, length in zip(cells, lengths):
             self._exact[cell] = length
 
@@ -132,13 +231,13 @@ class DevicePayloads(TableHeap):
         super().restore(state)
         state.begin_of(exact=self._exact)
         if (self._exact < 0).any() or (self._exact > self._lengths).any():
-            raise StateError("payloads are longer than the room for them")
+            raise StateError("payloads are longer than their allocated size")
 
     def _parameters(self) -> dict[str, Scalar]:
         return {**super()._parameters(), "device": str(self.device)}  # type: ignore[safe-super]
 
     def _join(self, starts: Indices, lengths: Indices) -> bytes:
-        # In parts: on a device that is nearly full, there is no room for all of it in one piece.
+        # In parts: a device that is nearly full has no memory to join them all at once.
         part = (np.cumsum(lengths) - 1) // _MAX_GATHERED
         edges = np.flatnonzero(np.diff(part, prepend=-1)).tolist()
         bounds = zip(edges, [*edges[1:], len(starts)])
@@ -148,24 +247,24 @@ class DevicePayloads(TableHeap):
         return _restored, (type(self), self.cells, self._parameters(), self._snapshot())
 
 
-def _spaced(payloads: memoryview, lengths: list[int], sizes: list[int]) -> memoryview:
-    """Payloads at multiples of 16 bytes."""
+def _padded(payloads: memoryview, lengths: list[int], sizes: list[int]) -> memoryview:
+    """Pad payloads to the given sizes."""
     if lengths == sizes:
         return payloads
-    spaced, begin, end = np.zeros(sum(sizes), np.uint8), 0, 0
+    padded, begin, end = np.zeros(sum(sizes), np.uint8), 0, 0
     source = np.frombuffer(payloads, np.uint8)
     for length, size in zip(lengths, sizes):
-        spaced[end : end + length] = source[begin : begin + length]
+        padded[end : end + length] = source[begin : begin + length]
         begin += length
         end += size
-    return view_bytes("device heap", "payloads", spaced)
+    return view_bytes("device heap", "payloads", padded)
 
 
 def _restored(kind: type[DevicePayloads], cells: int, parameters: dict[str, Any], snapshot: dict[str, Any]) -> Any:
     try:
         as_device(parameters["device"])
     except DeviceError as error:
-        # What was saved on a machine with a device shall be readable on one without.
+        # A heap that was saved on a device is readable on a machine without it.
         warnings.warn(f"{error} What was stored there is kept on the CPU.", stacklevel=2)
         parameters = {**parameters, "device": "cpu"}
     heap = kind(cells, **parameters)

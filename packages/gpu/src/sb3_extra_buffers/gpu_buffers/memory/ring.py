@@ -1,4 +1,4 @@
-"""``device-ring``: a fixed number of bytes on a device, first in, first out."""
+"""``device-ring``: a byte ring of fixed capacity on a device, first in, first out."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import torch as th
 
 from sb3_extra_buffers.checkpoints import StateError
 from sb3_extra_buffers.errors import HeapFullError, ParameterError
-from sb3_extra_buffers.gpu_buffers.devices import ALIGNMENT
-from sb3_extra_buffers.gpu_buffers.memory.blocks import TensorBlock
-from sb3_extra_buffers.gpu_buffers.memory.payloads import DevicePayloads
+from sb3_extra_buffers.gpu_buffers.devices import ALIGNMENT, aligned
+from sb3_extra_buffers.gpu_buffers.memory.payloads import DevicePayloads, TensorBlock
 from sb3_extra_buffers.gpu_buffers.raw_buffer import RawBuffer
 from sb3_extra_buffers.heaps import HeapPlugin, hookimpl
 from sb3_extra_buffers.heaps.restore import SavedBytes
@@ -21,19 +20,19 @@ from sb3_extra_buffers.memory import Indices
 from sb3_extra_buffers.registry import Scalar
 
 EVICT, RAISE = "evict", "raise"
-#: Packing must leave this part of a ring free, so that what it costs is shared by as many bytes that are written.
+#: Packing must free at least one of this many parts of the ring, to be worth its cost.
 _WORTH_PACKING = 8
 
 
 class SharedRawHeap(DevicePayloads, RingHeap):
     """
-    A byte ring on a device. What is written goes to its end; in the order of a replay buffer nothing ever moves.
+    A byte ring on a device. Payloads are appended; in the order of a replay buffer nothing ever moves.
 
     When it is full, the oldest rows are dropped, or the write is refused and nothing changes.
 
-    :param n_cells: how many cells there are
-    :param heap_bytes: the budget for payloads, each rounded up to a multiple of 16 bytes
-    :param device: where payloads live
+    :param n_cells: number of cells
+    :param heap_bytes: capacity for payloads, each rounded up to a multiple of 16 bytes
+    :param device: device of the payloads
     :param on_full: ``"evict"`` drops the oldest rows and counts them, ``"raise"`` raises ``HeapFullError``
     """
 
@@ -51,7 +50,7 @@ class SharedRawHeap(DevicePayloads, RingHeap):
 
     @property
     def refuses_when_full(self) -> bool:
-        """Whether nothing is ever dropped. Who collects payloads then keeps what found no room."""
+        """Whether a full heap refuses a write instead of dropping old payloads. The caller keeps refused payloads."""
         return self.on_full == RAISE
 
     @property
@@ -61,38 +60,38 @@ class SharedRawHeap(DevicePayloads, RingHeap):
 
     @property
     def start_idx(self) -> th.Tensor:
-        """Where in :attr:`buffer` the payload of each cell begins; 0 for a cell without one."""
+        """Offset of each cell's payload in :attr:`buffer`; 0 for an empty cell."""
         return th.from_numpy(np.where(self._lengths, self._starts % self._capacity, 0))
 
     @property
     def lengths(self) -> th.Tensor:
-        """The size of each payload; 0 for a cell without one."""
+        """Size of each cell's payload; 0 for an empty cell."""
         return th.from_numpy(np.where(self._lengths, self._exact, 0).astype(np.int64))
 
     @property
     def data_end(self) -> int:
-        """How many bytes of the ring cannot be written without dropping something."""
+        """Bytes of the ring between the oldest payload and the end of the newest, holes included."""
         return self._tail - self._queue.oldest(self._tail)
 
     def compact(self) -> None:
-        """Pack all payloads into the first bytes, oldest first. Only orders that leave holes have any use for it."""
+        """Pack all payloads at the beginning of the ring, oldest first. Useful only if writes left holes."""
         snapshot = self._snapshot()
         self.clear()
         self._resume(snapshot)
         self._relocations += 1
 
     def ensure_space(self, needed: int, replaced: Sequence[int] = ()) -> None:
-        """Make sure that a payload fits without dropping another one, if need be by packing all of them.
+        """Make room for a payload without dropping another one; packs all payloads if necessary.
 
-        :param needed: its size in bytes
-        :param replaced: cells that it replaces; where packing is needed, they are empty from now on
+        :param needed: size of the payload in bytes
+        :param replaced: cells that the payload replaces; packing clears them
         :raise HeapFullError: if it does not fit; then nothing has changed
         """
-        needed = -(-needed // ALIGNMENT) * ALIGNMENT
+        needed = aligned(needed)
         place = self._tail % self._capacity
-        # A payload is contiguous: what would cross the end begins at the beginning.
+        # A payload is contiguous: one that would cross the end is placed at the beginning.
         gap = self._capacity - place if place + needed > self._capacity else 0
-        # Holes that are overtaken, and what is replaced anyway, need not be moved away.
+        # Holes and replaced cells may be overwritten.
         if needed <= self._capacity and not self._lost(replaced, self._tail + gap + needed - self._capacity):
             return
         if self._packed(replaced) + needed > self._capacity:
@@ -102,10 +101,10 @@ class SharedRawHeap(DevicePayloads, RingHeap):
         self.compact()
 
     def is_worth_packing(self, replaced: Sequence[int] = ()) -> bool:
-        """Whether room is better made by :meth:`ensure_space` than by dropping the oldest payloads.
+        """Whether to make room with :meth:`ensure_space` instead of dropping the oldest payloads.
 
-        A ring that has dropped something is too small for all, so it would be packed again at almost every write, for a
-        few bytes each time. One that refuses what does not fit, or had room for everything so far, must lose nothing.
+        A ring that has dropped payloads is too small for all cells: it would be packed at almost every write, for a few
+        bytes each time. A ring that refuses writes, or has dropped nothing so far, must lose nothing.
 
         :param replaced: cells that the next payload replaces
         """
@@ -114,11 +113,11 @@ class SharedRawHeap(DevicePayloads, RingHeap):
         return self._capacity - self._packed(replaced) >= self._capacity // _WORTH_PACKING
 
     def _packed(self, replaced: Sequence[int]) -> int:
-        """How many bytes are in use besides these cells."""
+        """Bytes in use by all other cells."""
         return self._live - sum(self._length_of[cell] for cell in replaced)
 
     def _lost(self, replaced: Sequence[int], oldest: int) -> int:
-        """How many bytes in use would be dropped if everything before a position were, besides these cells."""
+        """Bytes of other cells that would be dropped if everything before a position was."""
         if not self._queue.begins_before(oldest):
             return 0
         overtaken, starts, _ = self._queue.before(oldest)
@@ -137,7 +136,7 @@ class SharedRawHeap(DevicePayloads, RingHeap):
         return self._new_block(self._capacity)
 
     def _keep(self, saved: SavedBytes, starts: Indices, lengths: Indices) -> None:
-        """Copy what was saved to where it was, or in a ring of another capacity, to where it fits."""
+        """Restore saved payloads at their positions, or at new ones in a ring of another capacity."""
         if not len(starts):
             return
         saved.check(starts, lengths)
@@ -161,15 +160,15 @@ class SharedRawHeap(DevicePayloads, RingHeap):
         return self._own_block.tensor[place : place + length]
 
     def _check_room(self, cells: list[int], oldest: int) -> None:
-        """Refuse a row that would drop others, while nothing has changed."""
+        """Refuse a row that would drop others. Nothing has changed yet."""
         if self.refuses_when_full and self._lost(cells, oldest):
             hint = f"{self._live} bytes are in use. Give it a larger heap_bytes, or use on_full='evict'."
-            # What stays, and what would come.
+            # The bytes that stay plus the new ones.
             needed = self._packed(cells) + oldest + self._capacity - self._tail
             raise HeapFullError(self.label, max(needed, self._capacity + 1), self._capacity, hint)
 
     def refuse_too_large(self, lengths: list[int]) -> None:
-        super().refuse_too_large([-(-length // ALIGNMENT) * ALIGNMENT for length in lengths])
+        super().refuse_too_large([aligned(length) for length in lengths])
 
     def _parameters(self) -> dict[str, Scalar]:
         return {"heap_bytes": self._capacity, "device": str(self.device), "on_full": self.on_full}

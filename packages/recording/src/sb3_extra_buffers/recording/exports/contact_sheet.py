@@ -1,4 +1,4 @@
-"""``write_contact_sheet``: a recording at a glance, as one picture."""
+"""``write_contact_sheet``: an image with frames of a recording."""
 
 from __future__ import annotations
 
@@ -10,17 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import ParameterError
-from sb3_extra_buffers.recording.exports.batches import chosen_steps
-from sb3_extra_buffers.recording.exports.canvas import enlarged
-from sb3_extra_buffers.recording.exports.captions import Caption, Captions, reward_text
-from sb3_extra_buffers.recording.exports.drawing import BACKGROUND, CLEAR, END, QUIET, Pen, reward_color
+from sb3_extra_buffers.recording.casting import check_integer
+from sb3_extra_buffers.recording.exports.batches import select_steps
+from sb3_extra_buffers.recording.exports.drawing import (
+    BACKGROUND,
+    CLEAR,
+    END,
+    QUIET,
+    Caption,
+    Captions,
+    Pen,
+    enlarge,
+    reward_parts,
+)
 from sb3_extra_buffers.recording.exports.extras import require
 from sb3_extra_buffers.recording.exports.files import AnyPath, new_file
 from sb3_extra_buffers.recording.exports.pixels import Channels, Palette, Pixels
-from sb3_extra_buffers.recording.recording import Recording
+from sb3_extra_buffers.recording.protocol import Recording
 
 _NAME = "contact_sheet"
-#: Frames that are narrower are enlarged until there is room for a caption.
+#: Narrower frames are enlarged, so that there is room for a caption.
 _TILE_WIDTH = 160
 _GAP = 8
 
@@ -39,45 +48,44 @@ def write_contact_sheet(
     action_names: Sequence[str] | None = None,
 ) -> Path:
     """
-    Write some steps of a recording side by side as a PNG: the first, the last, and others at even distances.
+    Write evenly spaced steps of a recording, the first and the last included, side by side as a PNG.
 
-    Below each frame stand its step, its reward, its episode and its action. Needs the extra ``video``.
+    Below each frame are its step, reward, episode and action. Needs the extra ``video``.
 
-    :param recording: what to show
-    :param path: the file, which ends in ``.png``
-    :param columns: how many frames there are side by side, at the most
-    :param rows: how many rows there are, at the most
+    :param recording: the recording
+    :param path: the file; it must end in ``.png``
+    :param columns: largest number of columns
+    :param rows: largest number of rows
     :param steps: consecutive steps, such as one of ``recording.episodes``; ``None`` for all
-    :param scale: how many times larger frames are shown, a whole number; ``None`` for what captions need
-    :param channels: which channels are shown, and as what: see :class:`~sb3_extra_buffers.recording.exports.Pixels`
-    :param palette: ``"labels"`` or an array of colours, if values are labels
-    :param value_range: the values that are black and white, if the dtype does not say it
-    :param action_names: a name for each action, if actions are integers
+    :param scale: factor of enlargement, an integer; ``None``: large enough for the captions
+    :param channels: channels to show: see :class:`~sb3_extra_buffers.recording.exports.Pixels`
+    :param palette: ``"labels"`` or an array of colors, if values are labels
+    :param value_range: values shown as black and white, if the dtype does not define them
+    :param action_names: names of integer actions
     """
     target = Path(path)
     if target.suffix.lower() != ".png":
         raise ParameterError(_NAME, "path", str(path), "it must end in .png")
-    for name, value, least in (("columns", columns, 1), ("rows", rows, 1), ("scale", scale or 1, 1)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ParameterError(_NAME, name, value, f"it must be an integer of at least {least}")
-    shown = chosen_steps(recording, steps, _NAME, frames=True)
+    for name, value in (("columns", columns), ("rows", rows), ("scale", scale or 1)):
+        check_integer(_NAME, name, value)
+    shown = select_steps(recording, steps, _NAME, frames=True)
     pixels = Pixels(_NAME, channels, palette, value_range)
     captions = Captions(recording, action_names)
-    tiles = [(_frame(recording, step, pixels), captions.of(step)) for step in evenly(shown, columns * rows)]
+    tiles = [(_frame(recording, step, pixels), captions.of(step)) for step in evenly_spaced(shown, columns * rows)]
     sheet = _draw(tiles, min(columns, len(tiles)), scale)
     with new_file(target, _NAME) as file:
         sheet.save(file, format="PNG")
     return target
 
 
-def evenly(steps: range, count: int) -> list[int]:
-    """Some of the steps, the first and the last among them, at distances that differ by one at the most.
+def evenly_spaced(steps: range, count: int) -> list[int]:
+    """Select steps, the first and the last included, at distances that differ by at most one.
 
-    :param steps: what to choose from
-    :param count: how many to choose; fewer if there are not so many
+    :param steps: steps to select from
+    :param count: number of steps to select, if there are as many
     """
-    places = np.linspace(0, len(steps) - 1, min(count, len(steps))).round().astype(int)
-    return [steps[place] for place in places.tolist()]
+    indices = np.linspace(0, len(steps) - 1, min(count, len(steps))).round().astype(int)
+    return [steps[index] for index in indices.tolist()]
 
 
 def _frame(recording: Recording, step: int, pixels: Pixels) -> NDArray[np.uint8]:
@@ -88,30 +96,28 @@ def _frame(recording: Recording, step: int, pixels: Pixels) -> NDArray[np.uint8]
 
 
 def _draw(tiles: list[tuple[NDArray[np.uint8], Caption]], columns: int, scale: int | None) -> Any:
-    height, width = tiles[0][0].shape[:2]
-    factor = scale or -(-_TILE_WIDTH // width)
-    tall, wide = height * factor, max(width * factor, _TILE_WIDTH)
+    frame_height, frame_width = tiles[0][0].shape[:2]
+    factor = scale or -(-_TILE_WIDTH // frame_width)
+    height, width = frame_height * factor, max(frame_width * factor, _TILE_WIDTH)
     pen = Pen(12, _NAME)
     below = 2 * pen.line + _GAP
     rows = -(-len(tiles) // columns)
-    size = columns * (wide + _GAP) + _GAP, rows * (tall + below + _GAP) + _GAP
+    size = columns * (width + _GAP) + _GAP, rows * (height + below + _GAP) + _GAP
     images = require("PIL.Image", _NAME)
     sheet = images.new("RGB", size, BACKGROUND)
     draw = require("PIL.ImageDraw", _NAME).Draw(sheet)
     for number, (colors, caption) in enumerate(tiles):
-        left = _GAP + number % columns * (wide + _GAP)
-        top = _GAP + number // columns * (tall + below + _GAP)
-        sheet.paste(images.fromarray(enlarged(colors, factor)), (left + (wide - width * factor) // 2, top))
-        _write(draw, pen, (left, top + tall + _GAP // 2), wide, caption)
+        left = _GAP + number % columns * (width + _GAP)
+        top = _GAP + number // columns * (height + below + _GAP)
+        sheet.paste(images.fromarray(enlarge(colors, factor)), (left + (width - frame_width * factor) // 2, top))
+        _draw_caption(draw, pen, (left, top + height + _GAP // 2), width, caption)
     return sheet
 
 
-def _write(draw: Any, pen: Pen, place: tuple[int, int], width: int, caption: Caption) -> None:
-    left, top = place
-    reward = [("reward ", QUIET), (reward_text(caption.reward), reward_color(caption.reward))]
-    needed = sum(pen.width(text) for text, _ in reward)
-    pen.write(draw, place, [("step ", QUIET), (str(caption.step), CLEAR)], width - needed - _GAP)
-    pen.write(draw, (left + width - needed, top), reward, needed)
+def _draw_caption(draw: Any, pen: Pen, position: tuple[int, int], width: int, caption: Caption) -> None:
+    left, top = position
+    step = [("step ", QUIET), (str(caption.step), CLEAR)]
+    pen.write_line(draw, position, step, reward_parts(caption.reward), width, _GAP)
     where = [("episode ", QUIET), (f"{caption.episode}", CLEAR), ("    action ", QUIET), (caption.action, CLEAR)]
     end = [("  end", END)] if caption.done else []
     pen.write(draw, (left, top + pen.line), [*where, *end], width)

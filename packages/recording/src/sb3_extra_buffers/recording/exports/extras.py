@@ -1,4 +1,4 @@
-"""Libraries that only some features need: imported when they are used, and named when they are missing."""
+"""Optional libraries: imported on first use, with an error that names the extra to install."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from sb3_extra_buffers.errors import MissingExtraError
 
 _DISTRIBUTION = "sb3-extra-buffers-recording"
-#: The extra that brings everything that a feature needs. Several bring the same library, and most features need more
-#: than one: whoever installs the extra of a library is only told about the next.
+#: The extra that installs everything a feature needs. It is listed by feature, not by library: most features need
+#: several libraries, and one extra installs them all.
 _EXTRAS = {
     "contact_sheet": "video",
     "to_dataset": "datasets",
@@ -23,7 +23,7 @@ _EXTRAS = {
     "TerminalFrame": "gym",
     "VecRecord": "sb3",
 }
-#: Import name of each library, and what pip calls it.
+#: Import name and distribution name of each library.
 _LIBRARIES = {
     "PIL": "pillow",
     "av": "av",
@@ -34,16 +34,16 @@ _LIBRARIES = {
     "pyarrow": "pyarrow",
     "stable_baselines3": "stable-baselines3",
 }
-#: Extras that leave out what they are for on a Python that is older than that.
+#: Oldest Python of extras that install nothing on older ones.
 _PYTHONS = {"minari": (3, 11)}
 _PYTHON = sys.version_info[:2]
 
 
 def require(module: str, feature: str) -> Any:
-    """Import a module, or say what to install.
+    """Import a module, or raise an error with the command that installs it.
 
-    :param module: a library of the table above, or a module of one
-    :param feature: what needs it
+    :param module: a library of ``_LIBRARIES``, or one of its modules
+    :param feature: name of the feature that needs it
     """
     try:
         return import_module(module)
@@ -52,17 +52,17 @@ def require(module: str, feature: str) -> Any:
 
 
 def missing(error: ModuleNotFoundError, feature: str) -> Exception:
-    """The error to raise: what to install, or the same one if it is about a module that no extra brings.
+    """Return the error to raise: what to install, or the same error if no extra installs the module.
 
-    :param error: what the import raised
-    :param feature: what needs the library
+    :param error: the error of the import
+    :param feature: name of the feature that needs the library
     """
     name = (error.name or "").partition(".")[0]
     if name not in _LIBRARIES:
         return error
     extra = _EXTRAS[feature]
     needed = _PYTHONS.get(extra, _PYTHON)
-    if needed > _PYTHON:  # where pip would install the rest, and the next error would be about the same feature
-        hint = "{} needs Python {}.{} or newer, this is {}.{}: use another one.".format(feature, *needed, *_PYTHON)
+    if needed > _PYTHON:  # installing the extra would not help
+        hint = "{} needs Python {}.{} or newer, this is Python {}.{}.".format(feature, *needed, *_PYTHON)
         return MissingExtraError(feature, _LIBRARIES[name], "", _DISTRIBUTION, hint)
     return MissingExtraError(feature, _LIBRARIES[name], extra, _DISTRIBUTION)

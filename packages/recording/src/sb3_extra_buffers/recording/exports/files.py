@@ -1,4 +1,4 @@
-"""Files and folders that are there when they are complete, and else not at all."""
+"""Files and folders that appear only when they are complete."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ AnyPath = str | os.PathLike[str]
 
 @contextmanager
 def new_file(path: AnyPath, feature: str) -> Iterator[BinaryIO]:
-    """A file that takes its place when it is complete. After a failure, what was there before is there.
+    """Open a file that replaces an existing one when it is complete. On failure, the existing file stays.
 
-    :param path: the file to write; one that is there is replaced
-    :param feature: what writes it, for the error
+    :param path: the file
+    :param feature: name of the export, for errors
     """
     target = Path(path)
-    with _explained(target, feature):
+    with _system_errors(target, feature):
         if target.is_dir():
             raise FileWriteError(str(target), feature, "it is a folder", "Name a file in it.")
-    with _explained(target, feature), checkpoints.replacing(target) as file:
-        # Libraries write little pieces, and do not look how much of one was taken.
+    with _system_errors(target, feature), checkpoints.replacing(target) as file:
+        # Libraries write small pieces and do not handle short writes.
         buffered = io.BufferedWriter(cast("io.RawIOBase", file), 1 << 20)
         try:
             yield cast("BinaryIO", buffered)
             buffered.flush()
         finally:
-            _let_go(buffered)
+            _detach(buffered)
 
 
 @contextmanager
 def new_folder(path: AnyPath, feature: str, within: Path | None = None) -> Iterator[Path]:
-    """A temporary folder, which becomes the one that was asked for when it is complete. A failure leaves nothing.
+    """Create a temporary folder that is renamed when it is complete. A failure leaves nothing behind.
 
-    :param path: the folder to make; one that is there is never touched
-    :param feature: what makes it, for the error
-    :param within: where the temporary folder is, on the same disk; ``None`` for beside the one to make
+    :param path: the folder; it must not exist
+    :param feature: name of the export, for errors
+    :param within: parent of the temporary folder, on the same disk; ``None`` for the parent of ``path``
     """
-    # Libraries that are told a relative path that begins with a dot do not all understand it.
+    # Not all libraries accept a relative path that begins with a dot.
     target = Path(path).absolute()
-    with _explained(target, feature):
+    with _system_errors(target, feature):
         if target.exists():
-            raise FileWriteError(str(target), feature, "it is there already", "Name another one, or remove it first.")
+            raise FileWriteError(str(target), feature, "it already exists", "Name another folder, or remove it first.")
     home = target.parent if within is None else within.absolute()
     draft = home / f".{target.name}.{secrets.token_hex(8)}.unfinished"
-    with _explained(target, feature, home):
+    with _system_errors(target, feature, home):
         try:
             draft.mkdir()
             yield draft
@@ -65,8 +65,8 @@ def new_folder(path: AnyPath, feature: str, within: Path | None = None) -> Itera
 
 
 @contextmanager
-def _explained(target: Path, feature: str, home: Path | None = None) -> Iterator[None]:
-    """What the system says about the file, as an error that says what was asked."""
+def _system_errors(target: Path, feature: str, home: Path | None = None) -> Iterator[None]:
+    """Raise errors of the operating system as ``FileWriteError``."""
     folder = home or target.parent
     try:
         yield
@@ -79,8 +79,8 @@ def _explained(target: Path, feature: str, home: Path | None = None) -> Iterator
         raise FileWriteError(str(target), feature, error.strerror or str(error)) from error
 
 
-def _let_go(buffered: io.BufferedWriter[Any]) -> None:
-    """Leave the file to its owner, who closes it; whatever could not be written is dropped with its draft."""
+def _detach(buffered: io.BufferedWriter[Any]) -> None:
+    """Leave closing to the owner of the file. Bytes that cannot be written are dropped with the draft."""
     try:
         buffered.detach()
     except OSError:

@@ -1,4 +1,4 @@
-"""``write_dataset``: a recording as a dataset of Hugging Face."""
+"""``write_dataset``: a recording as a Hugging Face dataset."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.progress import Advance, progress_bar
-from sb3_extra_buffers.recording.clip import Clip
-from sb3_extra_buffers.recording.exports.batches import batches, chosen_steps
+from sb3_extra_buffers.recording.exports.batches import batches, select_steps
 from sb3_extra_buffers.recording.exports.extras import require
 from sb3_extra_buffers.recording.exports.files import AnyPath, new_folder
-from sb3_extra_buffers.recording.exports.tables import (
+from sb3_extra_buffers.recording.exports.parquet import (
     METADATA_KEY,
-    about,
     arrow_array,
-    can_be_png,
-    columns_of,
+    fits_png,
     png_frames,
+    step_columns,
+    table_metadata,
 )
-from sb3_extra_buffers.recording.recording import Recording
+from sb3_extra_buffers.recording.protocol import Clip, Recording
 
 _NAME = "to_dataset"
 
@@ -34,27 +33,28 @@ def write_dataset(recording: Recording, path: AnyPath, *, steps: range | None = 
     Write a folder for ``datasets.load_from_disk``, losslessly, and open it. Needs the extra ``datasets``.
 
     The columns are those of :func:`~sb3_extra_buffers.recording.exports.write_parquet`. Frames of 1 to 4 channels of
-    ``uint8`` are images (``datasets.Image``, kept as PNG), others are arrays (``datasets.Array3D``). ``action_shape``,
-    ``frame_shape`` and ``frame_dtype`` stand in the description of the dataset, under ``METADATA_KEY``, as JSON.
+    ``uint8`` are images (``datasets.Image``, stored as PNG), others are arrays (``datasets.Array3D``). The description
+    of the dataset is JSON with ``action_shape``, ``frame_shape`` and ``frame_dtype`` under ``METADATA_KEY``.
 
-    :param recording: what to write
-    :param path: the folder, which is not there yet
+    :param recording: the recording
+    :param path: the folder; it must not exist
     :param steps: consecutive steps, such as one of ``recording.episodes``; ``None`` for all
-    :param progress: whether to show a bar on a terminal, if rich or tqdm is installed
+    :param progress: whether to show a progress bar on a terminal, if rich or tqdm is installed
     """
     target = Path(path)
-    chosen = chosen_steps(recording, steps, _NAME)
+    chosen = select_steps(recording, steps, _NAME)
     datasets = require("datasets", _NAME)
     require("PIL", _NAME)
     with new_folder(target, _NAME) as draft:
         stream = draft / "stream.arrow"
         with progress_bar(_NAME, len(chosen), progress) as advance:
             _write_stream(recording, chosen, stream, advance)
-        with _without_bars(datasets):
-            made = datasets.Dataset.from_file(str(stream))
-            # The only place for it that is saved with a dataset and opened again.
-            made.info.description = json.dumps({METADATA_KEY: about(recording.read(chosen.start, chosen.start + 1))})
-            made.save_to_disk(str(draft / "dataset"))
+        with _no_progress_bars(datasets):
+            dataset = datasets.Dataset.from_file(str(stream))
+            # No other field is saved with a dataset and loaded again.
+            metadata = table_metadata(recording.read(chosen.start, chosen.start + 1))
+            dataset.info.description = json.dumps({METADATA_KEY: metadata})
+            dataset.save_to_disk(str(draft / "dataset"))
         stream.unlink()
         for file in (draft / "dataset").iterdir():
             file.rename(draft / file.name)
@@ -68,14 +68,13 @@ def _write_stream(recording: Recording, steps: range, path: Path, advance: Advan
     writer: Any = None
     with pa.OSFile(str(path), "wb") as file:
         for numbers, clip in batches(recording, steps):
-            columns = columns_of(clip, numbers, episodes)
+            columns = step_columns(clip, numbers, episodes)
             schema = _features(clip, columns).arrow_schema
             arrays = [_column(values, schema.field(name).type) for name, values in columns.items()]
             if clip.frames is not None:
                 arrays.append(_frames(clip.frames, schema.field("frame").type))
-            batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
             writer = writer or pa.ipc.new_stream(file, schema)
-            writer.write_batch(batch)
+            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
             advance(len(numbers))
         writer.close()
 
@@ -84,14 +83,12 @@ def _features(clip: Clip, columns: dict[str, NDArray[Any]]) -> Any:
     datasets = require("datasets", _NAME)
     kinds = {}
     for name, values in columns.items():
-        # By the name that numpy has for it: Arrow's «halffloat» is unknown to the library.
+        # numpy's name of the dtype: datasets does not know Arrow's "halffloat".
         value = datasets.Value(values.dtype.name)
         kinds[name] = value if values.ndim == 1 else datasets.Sequence(value, length=values.shape[1])
     if clip.frames is not None:
-        height, width, channels = clip.frames.shape[1:]
-        dtype = clip.frames.dtype
-        is_image = can_be_png((height, width, channels), dtype)
-        kinds["frame"] = datasets.Image() if is_image else datasets.Array3D((height, width, channels), str(dtype))
+        shape, dtype = clip.frames.shape[1:], str(clip.frames.dtype)
+        kinds["frame"] = datasets.Image() if fits_png(clip.frames) else datasets.Array3D(shape, dtype)
     return datasets.Features(kinds)
 
 
@@ -102,7 +99,7 @@ def _column(values: NDArray[Any], kind: Any) -> Any:
 
 def _frames(frames: NDArray[Any], kind: Any) -> Any:
     pa = require("pyarrow", _NAME)
-    if can_be_png((frames.shape[1], frames.shape[2], frames.shape[3]), frames.dtype):
+    if fits_png(frames):
         images = pa.array(png_frames(frames, _NAME), pa.binary())
         return pa.StructArray.from_arrays([images, pa.nulls(len(images), pa.string())], ["bytes", "path"])
     nested = pa.array(np.ascontiguousarray(frames).reshape(-1))
@@ -113,8 +110,8 @@ def _frames(frames: NDArray[Any], kind: Any) -> Any:
 
 
 @contextmanager
-def _without_bars(datasets: Any) -> Iterator[None]:
-    """Our own bar is enough."""
+def _no_progress_bars(datasets: Any) -> Iterator[None]:
+    """Hide the progress bars of ``datasets``: this export shows its own."""
     were_shown = not datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
     try:

@@ -1,4 +1,4 @@
-"""``write_npz``: a recording as arrays that numpy alone can read."""
+"""``write_npz``: a recording as arrays for numpy."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.progress import progress_bar
-from sb3_extra_buffers.recording.exports.batches import batches, chosen_steps
+from sb3_extra_buffers.recording.exports.batches import batches, select_steps
 from sb3_extra_buffers.recording.exports.files import AnyPath, new_file
-from sb3_extra_buffers.recording.recording import Recording
+from sb3_extra_buffers.recording.protocol import Recording
 
 _NAME = "to_npz"
 
@@ -27,19 +27,18 @@ def write_npz(
     progress: bool = True,
 ) -> Path:
     """
-    Write the arrays ``frames``, ``rewards``, ``actions``, ``dones`` and ``features`` for ``numpy.load``.
+    Write the arrays ``frames``, ``rewards``, ``actions``, ``dones`` and ``features`` for ``numpy.load``, losslessly.
 
-    They are what reading the steps returns, bit by bit. ``frames`` and ``features`` are there if the recording has
-    them. Frames are decoded and written piece by piece.
+    ``frames`` and ``features`` are written if the recording has them. Frames are decoded and written in batches.
 
-    :param recording: what to write
+    :param recording: the recording
     :param path: the file
     :param steps: consecutive steps, such as one of ``recording.episodes``; ``None`` for all
     :param compressed: whether to compress the arrays, as ``numpy.savez_compressed`` does
-    :param progress: whether to show a bar on a terminal, if rich or tqdm is installed
+    :param progress: whether to show a progress bar on a terminal, if rich or tqdm is installed
     """
     target = Path(path)
-    chosen = chosen_steps(recording, steps, _NAME)
+    chosen = select_steps(recording, steps, _NAME)
     method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
     columns: dict[str, list[NDArray[Any]]] = {"rewards": [], "actions": [], "dones": [], "features": []}
     with (
@@ -69,5 +68,5 @@ def write_npz(
 
 
 def _write_header(file: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    about = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    npy.write_array_header_1_0(file, about)
+    header = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    npy.write_array_header_1_0(file, header)

@@ -1,39 +1,66 @@
-"""``Pixels``: frames of any dtype and number of channels as colours that can be shown."""
+"""``Pixels``: conversion of frames of any dtype and number of channels to RGB colors."""
 
 from __future__ import annotations
 
+import colorsys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sb3_extra_buffers.errors import ObservationError, ParameterError
-from sb3_extra_buffers.recording.exports.label_colors import color_of_labels
 
-#: Which channels of a frame are shown, and as what; see :class:`Pixels`.
+#: Channels to show; see :class:`Pixels`.
 Channels = Union[Literal["auto", "newest", "all", "rgb"], int, Sequence[int]]
-#: Colours of labels: ours, or a table of shape ``(n, 3)``.
+#: Colors of labels: the built-in ones, or an array of shape ``(n, 3)``.
 Palette = Union[Literal["labels"], ArrayLike, None]
+
+#: Step on the color wheel: the golden ratio keeps the hues of neighboring labels apart.
+_HUE_STEP = 0.61803398875
+#: Saturation and brightness, in turn, so that similar hues differ in brightness.
+_TONES = ((0.65, 0.95), (0.85, 0.75), (0.45, 1.0), (0.75, 0.55))
+
+
+@cache
+def label_colors() -> NDArray[np.uint8]:
+    """256 colors, shape ``(256, 3)``: black for 0, and one for each label. They do not change between versions."""
+    colors = [(0.0, 0.0, 0.0)]
+    for label in range(255):
+        saturation, brightness = _TONES[label % len(_TONES)]
+        colors.append(colorsys.hsv_to_rgb(label * _HUE_STEP % 1, saturation, brightness))
+    table = np.round(np.array(colors) * 255).astype(np.uint8)
+    table.flags.writeable = False
+    return table
+
+
+def _color_labels(labels: NDArray[np.integer]) -> NDArray[np.uint8]:
+    """Return the color of each label as a new last axis. Negative labels and labels above 255 reuse colors 1 to 255."""
+    if labels.dtype != np.uint8:
+        wide = labels.astype(np.int64)
+        labels = np.where(wide == 0, 0, (wide - 1) % 255 + 1)
+    colors: NDArray[np.uint8] = label_colors()[labels]
+    return colors
 
 
 @dataclass(frozen=True)
 class Pixels:
-    """How frames become colours.
+    """Conversion of frames to colors.
 
     Three channels are red, green and blue; one channel is grey. Any other number of channels is a stack of grey frames,
     of which ``"auto"`` shows the newest, the last one.
 
-    ``uint8`` is shown as it is. Of other dtypes, the least value is black and the greatest is white: from 0 to 1 for
-    floats, the whole range of an integer. Values outside are shown as the nearest of these.
+    ``uint8`` is shown unchanged. For other dtypes, black and white are 0 and 1 for floats, and the smallest and largest
+    value of an integer dtype. Values outside of this range are clipped.
 
-    :param feature: what shows them, for errors
-    :param channels: ``"auto"``; ``"newest"`` for the last channel; ``"all"`` for all of them side by side; ``"rgb"``
-        for the first three; a number for one of them; three numbers for red, green and blue
-    :param palette: ``"labels"`` if values are labels, each of a colour of its own; or the colours as an array of shape
+    :param feature: name of the export, for errors
+    :param channels: ``"auto"``; ``"newest"`` for the last channel; ``"all"`` for all channels side by side; ``"rgb"``
+        for the first three; a number for one channel; three numbers for red, green and blue
+    :param palette: ``"labels"`` if values are labels, each with its own color; or the colors as an array of shape
         ``(n, 3)``; ``None`` for shades of grey
-    :param value_range: the values that are black and white, if the dtype does not say it
+    :param value_range: values shown as black and white, if the dtype does not define them
     """
 
     feature: str
@@ -42,20 +69,20 @@ class Pixels:
     value_range: tuple[float, float] | None = None
 
     def colors(self, frames: NDArray[Any]) -> NDArray[np.uint8]:
-        """Red, green and blue of each pixel: shape ``(n, height, width, 3)``.
+        """Return the colors of each pixel: shape ``(n, height, width, 3)``.
 
         :param frames: shape ``(n, H, W, C)``
         """
-        picked = self._pick(frames)
+        selected = self._select(frames)
         if self.palette is not None:
-            return self._paint(picked)
-        shades = self._shades(picked)
+            return self._color(selected)
+        shades = self._shades(selected)
         if shades.ndim == 3:
             shades = np.broadcast_to(shades[..., np.newaxis], (*shades.shape, 3))
         return np.ascontiguousarray(shades)
 
-    def _pick(self, frames: NDArray[Any]) -> NDArray[Any]:
-        """What is shown: ``(n, H, W)`` for grey or labels, ``(n, H, W, 3)`` for colours."""
+    def _select(self, frames: NDArray[Any]) -> NDArray[Any]:
+        """Return the channels to show: ``(n, H, W)`` for grey or labels, ``(n, H, W, 3)`` for colors."""
         count, chosen = frames.shape[-1], self.channels
         if isinstance(chosen, str) and chosen == "auto":
             chosen = "rgb" if count == 3 and self.palette is None else 0 if count == 1 else "newest"
@@ -63,34 +90,34 @@ class Pixels:
             if chosen == "all":
                 return np.concatenate([frames[..., channel] for channel in range(count)], axis=2)
             if chosen not in ("newest", "rgb"):
-                raise self._refused(count)
+                raise self._channel_error(count)
             chosen = count - 1 if chosen == "newest" else (0, 1, 2)
         numbers = [chosen] if isinstance(chosen, (int, np.integer)) else list(chosen)
         if len(numbers) not in (1, 3) or not all(-count <= number < count for number in numbers):
-            raise self._refused(count)
+            raise self._channel_error(count)
         if len(numbers) == 1:
             return frames[..., numbers[0]]
         if self.palette is not None:
-            raise self._refused(count, "Labels are in one channel: name it.")
+            raise self._channel_error(count, "Labels are in one channel: name it.")
         return frames[..., :3] if numbers == [0, 1, 2] else frames[..., numbers]
 
-    def _refused(self, count: int, hint: str = "") -> ParameterError:
-        allowed = f"frames have {count} channels, and one or three of them can be shown, or 'all' side by side"
+    def _channel_error(self, count: int, hint: str = "") -> ParameterError:
+        allowed = f"frames have {count} channels; one or three of them can be shown, or 'all' side by side"
         return ParameterError(self.feature, "channels", self.channels, allowed, hint)
 
-    def _paint(self, labels: NDArray[Any]) -> NDArray[np.uint8]:
+    def _color(self, labels: NDArray[Any]) -> NDArray[np.uint8]:
         if labels.dtype.kind not in "biu":
             raise ObservationError(self.feature, "a frame", f"of {labels.dtype}", "labels, which are integers")
         if isinstance(self.palette, str):
             if self.palette != "labels":
                 allowed = "it must be 'labels', an array of shape (n, 3), or None"
                 raise ParameterError(self.feature, "palette", self.palette, allowed)
-            return color_of_labels(labels)
+            return _color_labels(labels)
         table = self._table()
         least, greatest = int(labels.min()), int(labels.max())
         if least < 0 or greatest >= len(table):
             outside = least if least < 0 else greatest
-            expected = f"labels from 0 to {len(table) - 1}, for which the palette has colours"
+            expected = f"labels from 0 to {len(table) - 1}, the colors of the palette"
             raise ObservationError(self.feature, "a pixel", str(outside), expected)
         return table[labels.astype(np.intp)]
 
@@ -109,9 +136,8 @@ class Pixels:
         if self.value_range is not None:
             black, white = self.value_range
             if not black < white:
-                raise ParameterError(
-                    self.feature, "value_range", self.value_range, "the first must be less than the second"
-                )
+                allowed = "the first must be less than the second"
+                raise ParameterError(self.feature, "value_range", self.value_range, allowed)
         elif values.dtype.kind in "iu":
             black, white = np.iinfo(values.dtype).min, np.iinfo(values.dtype).max
         else:

@@ -1,1 +1,0 @@
-"""Chunks of the frame store into the frames that a batch needs."""

@@ -1,1 +1,0 @@
-"""Run-length payloads into the rows of a batch."""

@@ -1,1 +1,0 @@
-"""Rows on the device into run-length payloads."""

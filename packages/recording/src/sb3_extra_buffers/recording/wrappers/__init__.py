@@ -1,1 +1,0 @@
-"""Wrappers that record while an agent plays. Import them from ``sb3_extra_buffers.recording``."""
