@@ -1,7 +1,9 @@
 """A pickled buffer is packed, names its codec and its format, and is independent of the one it came from."""
 
 import copy
+import importlib
 import pickle
+import pickletools
 from itertools import pairwise
 
 import cloudpickle
@@ -10,10 +12,16 @@ import pytest
 import torch as th
 from gymnasium import spaces
 
-from sb3_extra_buffers import codecs
+from sb3_extra_buffers import codecs, compressed
 from sb3_extra_buffers.compressed import (
     CompressedDictReplayBuffer,
     CompressedDictRolloutBuffer,
+    CompressedHerReplayBuffer,
+    CompressedMaskableDictRolloutBuffer,
+    CompressedMaskableRolloutBuffer,
+    CompressedNStepReplayBuffer,
+    CompressedRecurrentDictRolloutBuffer,
+    CompressedRecurrentRolloutBuffer,
     CompressedReplayBuffer,
     CompressedRolloutBuffer,
     base,
@@ -236,3 +244,104 @@ def test_a_codec_that_is_missing_when_loading_is_named_with_the_command_that_ins
             pickle.loads(packed)
         expect_equal(drawn(make(CompressedReplayBuffer, 6, compression_method="rle")), expected)
     codecs.registry.refresh()
+
+
+# A pickle of a training run outlives the private modules of the version that wrote it.
+
+#: Modules that a pickle may name, and what they may be asked for.
+PUBLIC = {"sb3_extra_buffers.compressed", "sb3_extra_buffers.heaps"}
+GOALS = spaces.Dict(dict.fromkeys(["observation", "achieved_goal", "desired_goal"], DICT["vec"]))
+HIDDEN = {"hidden_state_shape": (4, 1, 2, 3)}
+EVERY_CLASS = {
+    CompressedReplayBuffer: (IMAGE, {}),
+    CompressedDictReplayBuffer: (DICT, {}),
+    CompressedHerReplayBuffer: (GOALS, {"env": None}),
+    CompressedNStepReplayBuffer: (IMAGE, {"n_steps": 3}),
+    CompressedRolloutBuffer: (IMAGE, {}),
+    CompressedDictRolloutBuffer: (DICT, {}),
+    CompressedMaskableRolloutBuffer: (IMAGE, {}),
+    CompressedMaskableDictRolloutBuffer: (DICT, {}),
+    CompressedRecurrentRolloutBuffer: (IMAGE, HIDDEN),
+    CompressedRecurrentDictRolloutBuffer: (DICT, HIDDEN),
+}
+
+
+def globals_of(pickled):
+    """Every ``module name`` that a pickle imports."""
+    found, strings, memo = set(), [], {}
+    for opcode, argument, _ in pickletools.genops(pickled):
+        if opcode.name in ("GLOBAL", "INST"):
+            found.add(tuple(argument.split(" ")))
+        elif opcode.name == "STACK_GLOBAL":
+            found.add((strings[-2], strings[-1]))
+        elif opcode.name == "MEMOIZE":
+            memo[len(memo)] = strings[-1] if strings else None
+        elif opcode.name in ("BINPUT", "LONG_BINPUT"):
+            memo[argument] = strings[-1] if strings else None
+        elif opcode.name in ("BINGET", "LONG_BINGET"):
+            strings.append(memo[argument])
+        elif isinstance(argument, str):
+            strings.append(argument)
+        else:
+            strings.append(None)
+    return found
+
+
+def full(kind, **storage):
+    """A buffer with more than one lap of steps, or a whole rollout."""
+    space, arguments = EVERY_CLASS[kind]
+    is_replay = issubclass(kind, CompressedReplayBuffer)
+    buffer = kind(8 if is_replay else 4, space, ACTIONS, n_envs=2, device="cpu", **arguments, **storage)
+    for step in range(6 if is_replay else 4):
+        obs, action, reward = observation(space, step), np.array([[1], [2]]), np.array([step, -step], np.float32)
+        if is_replay:
+            following = observation(space, step + (1 if step % 3 else 5))
+            buffer.add(obs, following, action, reward, np.zeros(2), [{}, {}])
+            continue
+        rest = {}
+        if "Recurrent" in kind.__name__:
+            states = [(th.zeros(1, 2, 3), th.zeros(1, 2, 3))] * 2
+            rest["lstm_states"] = type("States", (), {"pi": states[0], "vf": states[1]})()
+        if "Maskable" in kind.__name__:
+            rest["action_masks"] = np.ones((2, 5))
+        buffer.add(obs, action, reward, np.zeros(2), th.zeros(2), th.zeros(2), **rest)
+    return buffer
+
+
+def test_every_class_is_among_those_whose_pickles_are_checked():
+    names = {name for name in compressed.__all__ if name.startswith("Compressed") and name.endswith("Buffer")}
+    assert {kind.__name__ for kind in EVERY_CLASS} == names
+
+
+@pytest.mark.parametrize("protocol", [2, pickle.HIGHEST_PROTOCOL])
+@pytest.mark.parametrize(
+    "storage",
+    [
+        {},
+        {"layout": "cells", "compression_method": "gzip"},
+        {"layout": "cells", "compression_method": "none"},
+        {"heap": "ring", "heap_kwargs": {"capacity": 1 << 20}},
+        {"heap": "mmap"},
+        {"dtypes": np.uint8},
+        {"prefetch": True},
+    ],
+    ids=["default", "cells", "uncompressed", "ring", "mmap", "dtypes", "prefetch"],
+)
+@pytest.mark.parametrize("kind", EVERY_CLASS)
+def test_a_pickle_names_public_modules_only(kind, storage, protocol):
+    if "prefetch" in storage and kind not in (*KINDS, CompressedMaskableRolloutBuffer):
+        pytest.skip("this class does not prefetch")
+    if "dtypes" in storage and EVERY_CLASS[kind][0] is not IMAGE:
+        pytest.skip("its space has floats")
+    buffer = full(kind, **storage)
+    if "prefetch" in storage:
+        next(buffer.get(4)) if isinstance(buffer, CompressedRolloutBuffer) else buffer.sample(4)
+    found = globals_of(pickle.dumps(buffer, protocol=protocol))
+    own = {(module, name) for module, name in found if module.startswith("sb3_extra_buffers")}
+    assert ("sb3_extra_buffers.compressed", kind.__name__) in own
+    for module, name in own:
+        heap = buffer._storage.heap
+        is_plugin = heap is not None and (module, name) == (type(heap).__module__, type(heap).__qualname__)
+        assert module in PUBLIC or (is_plugin and not module.startswith("sb3_extra_buffers.")), f"{module}.{name}"
+        assert not name.startswith("_"), f"{module}.{name}"
+        getattr(importlib.import_module(module), name)

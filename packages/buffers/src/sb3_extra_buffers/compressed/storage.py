@@ -30,6 +30,7 @@ from sb3_extra_buffers.stores import (
     DeferredStore,
     EvictingStore,
     FrameRequest,
+    FrameStore,
     LocatedStore,
     ObservationStore,
     PairStore,
@@ -78,8 +79,8 @@ class _Part:
         self.store = store
         self.observations = observations
         self.next_observations = next_observations
-        #: Memory for observations and next observations of batches.
-        self.memory = BatchMemory(2 * batches)
+        #: Memory for batches: observations and next observations in one block.
+        self.memory = BatchMemory(batches)
 
     def rows(self, values: NDArray[Any]) -> Bytes:
         """A step as rows of bytes."""
@@ -91,7 +92,7 @@ class _Part:
         array, count = self.observations, len(cells)
         if self.store is None or not count:
             return [np.zeros((count, *array.shape[2:]), array.dtype) for _ in range(2)]
-        found = [self.memory.empty((count, *array.shape[2:]), array.stored_dtype) for _ in range(2)]
+        found = [*self.memory.empty((2, count, *array.shape[2:]), array.stored_dtype)]
         self.store.read(cells, as_rows(found[0], count), as_rows(found[1], count))
         return found if array.is_plain else [values.astype(array.dtype, copy=False) for values in found]
 
@@ -263,8 +264,8 @@ class ObservationStorage:
     @property
     def nbytes_for_batches(self) -> int:
         """Bytes of memory that batches are decoded into, and that decoding takes."""
-        kernels = self.contiguous.kernels
-        cached = kernels.nbytes_for_batches if isinstance(kernels, CachingKernels) else 0
+        kernels = [store.active.kernels for store in self.stores() if isinstance(store.active, FrameStore)]
+        cached = sum(own.nbytes_for_batches for own in kernels if isinstance(own, CachingKernels))
         arrays = (array for part in self._parts for array in (part.observations, part.next_observations) if array)
         own = sum(part.memory.nbytes for part in self._parts)
         return sum(array.nbytes_for_batches for array in arrays) + own + cached
