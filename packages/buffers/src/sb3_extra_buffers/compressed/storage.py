@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 from enum import Enum
 from typing import Any, cast
@@ -355,8 +354,8 @@ class ObservationStorage:
             part.built.restore(own)
             part.store = resolve(part.built)
 
-    def _evicting(self) -> Iterable[EvictingStore]:
-        actives = (store.active for store in self.stores())
+    def _evicting(self) -> list[EvictingStore]:
+        actives: list[Any] = [store.active for store in self.stores()]
         return [store for store in actives if isinstance(store, EvictingStore)]
 
     def _index_nbytes(self) -> int:
