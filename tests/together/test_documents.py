@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sb3_extra_buffers import codecs, errors
-from sb3_extra_buffers.registry.unknown import unknown_name
+from sb3_extra_buffers.registry.discovery import unknown_name
 from sb3_extra_buffers.testing import CODEC_RULES, HEAP_RULES, HeapSubject, NotApplicable
 from scripts.draw_pictures import IMAGES, PICTURES
 

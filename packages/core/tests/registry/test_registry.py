@@ -260,7 +260,7 @@ def test_a_kept_failure_does_not_collect_tracebacks(install):
 
 @pytest.mark.parametrize("name", [None, 5, {"name": "ring"}])
 def test_a_name_that_is_no_text_is_refused(name):
-    with pytest.raises(ParameterError, match="it must be text, one of: .*memory, .*ring"):
+    with pytest.raises(ParameterError, match=r"it must be text, one of: .*memory, .*ring"):
         heaps.create(name, 5)
 
 

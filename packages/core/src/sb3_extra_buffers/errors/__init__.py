@@ -31,29 +31,10 @@
 Each also inherits the built-in in brackets, so code that knows nothing of this package can still catch it.
 """
 
-from sb3_extra_buffers.errors.base import ExtraBuffersError
-from sb3_extra_buffers.errors.buffer import BufferStateError, ObservationError
-from sb3_extra_buffers.errors.codec import CellMismatchError, CodecError, PayloadError
-from sb3_extra_buffers.errors.environment import DeviceError, MissingExtraError
-from sb3_extra_buffers.errors.file import (
-    FileContentError,
-    FileDamagedError,
-    FileError,
-    FileMissingError,
-    FileReadError,
-    FileVersionError,
-    FileWriteError,
-    ForeignFileError,
-)
-from sb3_extra_buffers.errors.heap import HeapError, HeapFullError, HeapStateError
-from sb3_extra_buffers.errors.parameter import ParameterError
-from sb3_extra_buffers.errors.plugin import (
-    PluginConflictError,
-    PluginError,
-    PluginLoadError,
-    PluginProtocolError,
-    UnknownPluginError,
-)
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
 
 __all__ = [
     "BufferStateError",
@@ -82,3 +63,336 @@ __all__ = [
     "PluginProtocolError",
     "UnknownPluginError",
 ]
+
+
+class ExtraBuffersError(Exception):
+    """Root of every error that this project raises on purpose.
+
+    Subclasses are dataclasses: their fields are the facts, ``explain`` turns the facts into a sentence.
+    Keeping the two apart lets an error travel through a pipe (``SubprocVecEnv`` pickles exceptions) and be
+    inspected by code without parsing its text.
+    """
+
+    def explain(self) -> str:
+        """Say what was asked, what was found, what is allowed and what to do next."""
+        return type(self).__name__
+
+    def __str__(self) -> str:
+        return self.explain()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default would call the class with ``self.args``, which is empty when fields were given by keyword.
+        assert is_dataclass(self)
+        return _rebuild, (type(self), {field.name: getattr(self, field.name) for field in fields(self)})
+
+
+def _rebuild(kind: type[ExtraBuffersError], facts: dict[str, Any]) -> ExtraBuffersError:
+    return kind(**facts)
+
+
+def _join(*parts: str) -> str:
+    """Join the sentences that are not empty."""
+    return " ".join(part for part in parts if part)
+
+
+@dataclass(eq=False)
+class MismatchError(ExtraBuffersError):
+    """An argument is something else than it must be."""
+
+    owner: str
+    argument: str
+    found: str
+    expected: str
+    hint: str = ""
+
+    def explain(self) -> str:
+        return _join(f"{self.owner}: {self.argument} is {self.found}, expected {self.expected}.", self.hint)
+
+
+@dataclass(eq=False)
+class ParameterError(ExtraBuffersError, ValueError):
+    """A codec or heap was asked for with a parameter that it does not take."""
+
+    owner: str
+    parameter: str
+    value: object
+    allowed: str
+    hint: str = ""
+
+    def explain(self) -> str:
+        return _join(f"{self.owner}: {self.parameter}={self.value!r} is not allowed; {self.allowed}.", self.hint)
+
+
+class CodecError(ExtraBuffersError):
+    """An error of a codec, its cell or its payload."""
+
+
+class CellMismatchError(MismatchError, CodecError, ValueError):
+    """A buffer does not have the size, type or layout of the cell that the codec was bound to."""
+
+
+@dataclass(eq=False)
+class PayloadError(CodecError, ValueError):
+    """A payload cannot be decoded: it was cut, extended, altered or written by another codec."""
+
+    codec: str
+    payload_nbytes: int
+    problem: str
+    index: int | None = None
+
+    def explain(self) -> str:
+        which = "payload" if self.index is None else f"payload {self.index} of the batch"
+        return (
+            f"{self.codec}: {which} ({self.payload_nbytes} bytes) cannot be decoded: {self.problem}. "
+            "The stored bytes are damaged, or were written by another codec or for another cell."
+        )
+
+
+class PluginError(ExtraBuffersError):
+    """A name does not lead to a working plugin."""
+
+
+@dataclass(eq=False)
+class UnknownPluginError(PluginError, LookupError):
+    """No installed distribution offers this name."""
+
+    kind: str
+    name: str
+    installed: tuple[str, ...]
+    hint: str = ""
+
+    def explain(self) -> str:
+        installed = ", ".join(self.installed) or "none"
+        return _join(f"There is no {self.kind} named {self.name!r}. Installed: {installed}.", self.hint)
+
+
+@dataclass(eq=False)
+class PluginLoadError(PluginError, ImportError):
+    """The plugin is installed, but importing or registering it failed. The cause is chained."""
+
+    kind: str
+    name: str
+    distribution: str
+    cause: str
+
+    def explain(self) -> str:
+        return (
+            f"The {self.kind} {self.name!r} of {self.distribution} is installed but does not work: {self.cause}. "
+            f"Reinstall {self.distribution.split(' ')[0]} or repair what the cause names; nothing else is affected."
+        )
+
+
+@dataclass(eq=False)
+class PluginConflictError(PluginError, RuntimeError):
+    """Several distributions offer one name."""
+
+    kind: str
+    name: str
+    distributions: tuple[str, ...]
+
+    def explain(self) -> str:
+        return (
+            f"The {self.kind} name {self.name!r} is offered by {' and by '.join(self.distributions)}. "
+            "Uninstall all but one of them; every other name keeps working."
+        )
+
+
+@dataclass(eq=False)
+class PluginProtocolError(PluginError, TypeError):
+    """The plugin was written for another version of the contract."""
+
+    kind: str
+    name: str
+    distribution: str
+    found: str
+    expected: str
+    hint: str = ""
+
+    def explain(self) -> str:
+        return _join(
+            f"The {self.kind} {self.name!r} of {self.distribution} offers {self.found}, expected {self.expected}.",
+            self.hint,
+        )
+
+
+class HeapError(ExtraBuffersError):
+    """An error of a heap."""
+
+
+@dataclass(eq=False)
+class HeapFullError(HeapError, MemoryError):
+    """One row of payloads does not fit, even with everything else evicted; or memory or disk could not be allocated.
+
+    A capacity of 0 means that nothing was allocated. ``never_fits`` means that an empty heap would refuse the row as
+    well, so that a retry is useless; otherwise there may be room later.
+    """
+
+    heap: str
+    needed: int
+    capacity: int
+    hint: str = ""
+    never_fits: bool = False
+
+    def explain(self) -> str:
+        if not self.capacity:
+            return _join(f"{self.heap}: could not allocate {self.needed} bytes.", self.hint)
+        needed = f"{self.heap}: {self.needed} bytes were needed at once, the capacity is {self.capacity} bytes."
+        return _join(needed, self.hint)
+
+
+@dataclass(eq=False)
+class HeapStateError(HeapError, RuntimeError):
+    """The heap cannot do this in its present state."""
+
+    heap: str
+    asked: str
+    found: str
+    hint: str = ""
+
+    def explain(self) -> str:
+        return _join(f"{self.heap}: cannot {self.asked}: {self.found}.", self.hint)
+
+
+#: How many damaged blocks an error names.
+_NAMED = 8
+
+
+class FileError(ExtraBuffersError):
+    """A file cannot be read, and nothing of it was loaded; or it cannot be written."""
+
+
+@dataclass(eq=False)
+class FileMissingError(FileError, FileNotFoundError):
+    """There is no such file or folder."""
+
+    path: str
+    hint: str = "Check the path."
+
+    def explain(self) -> str:
+        return _join(f"{self.path} does not exist.", self.hint)
+
+
+@dataclass(eq=False)
+class ForeignFileError(FileError, ValueError):
+    """The file is of another format."""
+
+    path: str
+    found: str
+    hint: str = ""
+
+    def explain(self) -> str:
+        return _join(f"{self.path} is not a file of sb3-extra-buffers: {self.found}.", self.hint)
+
+
+@dataclass(eq=False)
+class FileVersionError(FileError, ValueError):
+    """The file was written by a version that this one does not understand."""
+
+    path: str
+    found: int
+    readable: int
+
+    def explain(self) -> str:
+        return (
+            f"{self.path} has format version {self.found}, this version reads up to {self.readable}. "
+            "Run: pip install --upgrade sb3-extra-buffers-storage"
+        )
+
+
+@dataclass(eq=False)
+class FileDamagedError(FileError, ValueError):
+    """Bytes of the file were changed or are missing."""
+
+    path: str
+    damage: tuple[str, ...]
+    hint: str = "Use another copy of it."
+
+    def explain(self) -> str:
+        named = "; ".join(self.damage[:_NAMED])
+        rest = len(self.damage) - _NAMED
+        more = f"; and {rest} more" if rest > 0 else ""
+        return _join(f"{self.path} is damaged: {named}{more}.", self.hint)
+
+
+@dataclass(eq=False)
+class FileContentError(FileError, ValueError):
+    """The file is intact, but holds something else than was asked for."""
+
+    path: str
+    asked: str
+    found: str
+    hint: str = ""
+
+    def explain(self) -> str:
+        return _join(f"{self.path}: expected {self.asked}, found {self.found}.", self.hint)
+
+
+@dataclass(eq=False)
+class FileReadError(FileError, OSError):
+    """The system refuses to open a file: no permission, too many open files, no address space."""
+
+    path: str
+    problem: str
+    hint: str = ""
+
+    def explain(self) -> str:
+        return _join(f"{self.path} cannot be opened: {self.problem}.", self.hint)
+
+
+@dataclass(eq=False)
+class FileWriteError(FileError, OSError):
+    """A file or folder cannot be written. The old content is intact; no unfinished file is left."""
+
+    path: str
+    asked: str
+    problem: str
+    hint: str = ""
+
+    def explain(self) -> str:
+        return _join(f"{self.asked}: cannot write {self.path}: {self.problem}.", self.hint)
+
+
+@dataclass(eq=False)
+class BufferStateError(ExtraBuffersError, ValueError):
+    """The buffer cannot do this in its present state."""
+
+    buffer: str
+    asked: str
+    found: str
+    hint: str = ""
+
+    def explain(self) -> str:
+        return _join(f"{self.buffer}: cannot {self.asked}: {self.found}.", self.hint)
+
+
+class ObservationError(MismatchError, ValueError):
+    """A value has the wrong shape, or cannot be stored exactly."""
+
+
+@dataclass(eq=False)
+class MissingExtraError(ExtraBuffersError, ImportError):
+    """A feature needs a package that is not installed."""
+
+    feature: str
+    package: str
+    #: The extra that installs it; empty if there is none.
+    extra: str
+    distribution: str = "sb3-extra-buffers"
+    hint: str = ""
+
+    def explain(self) -> str:
+        found = f"{self.feature} needs the package {self.package!r}, which is not installed."
+        run = f'Run: pip install "{self.distribution}[{self.extra}]>=1"' if self.extra else ""
+        return _join(found, self.hint, run)
+
+
+@dataclass(eq=False)
+class DeviceError(ExtraBuffersError, RuntimeError):
+    """A torch device is absent, or cannot do what was asked."""
+
+    device: str
+    problem: str
+    hint: str = ""
+
+    def explain(self) -> str:
+        return _join(f"Device {self.device!r}: {self.problem}.", self.hint)

@@ -271,7 +271,7 @@ class MemoryHeap(TableHeap):
             payloads = memoryview(snapshot["payloads"])
             self._store(snapshot["order"].tolist(), payloads, snapshot["lengths"].tolist())
 
-    def restore(self, state: State, /) -> None:
+    def restore(self, state: State) -> None:
         starts, lengths = self._restore_table(state)
         adopted = adopt(log_parts(state), starts, lengths)
         count = max((number for number, _, _ in adopted), default=-1) + 1

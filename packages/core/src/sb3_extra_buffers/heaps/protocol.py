@@ -25,11 +25,15 @@ from sb3_extra_buffers.memory import Bytes, ByteSource, Indices
 
 @dataclass(frozen=True)
 class Evictions:
-    """What a heap has dropped to stay within its capacity, since it was made or cleared."""
+    """What a heap has dropped to stay within its capacity, since it was created or cleared. The heap counts."""
 
     rows: int = 0
     cells: int = 0
     nbytes: int = 0
+
+
+# Pickles name the public module, so that private ones can be renamed.
+Evictions.__module__ = "sb3_extra_buffers.heaps"
 
 
 @runtime_checkable
@@ -105,7 +109,7 @@ class StatefulHeap(Protocol):
     def state(self) -> State:
         """Everything that another heap with the same parameters needs in order to become this one."""
 
-    def restore(self, state: State, /) -> None:
+    def restore(self, state: State) -> None:
         """Become what another heap was: cells, payloads, counts of evictions, and the order of eviction.
 
         :param state: from :meth:`state` of such a heap; this one must be new

@@ -199,7 +199,7 @@ class RingHeap(TableHeap):
             begin += count
         return found
 
-    def restore(self, state: State, /) -> None:
+    def restore(self, state: State) -> None:
         starts, lengths = self._restore_table(state)
         held = np.flatnonzero(lengths)
         starts, lengths = starts[held], lengths[held].astype(np.int64)
