@@ -240,7 +240,7 @@ def _sources(codec: Codec, rows: Bytes) -> Iterator[tuple[ByteSource, Indices, I
     yield heap, *heap.locate(np.arange(len(rows)))
 
 
-@CODEC_RULES.rule("batch-encode", "Encoding a batch gives the payloads of its cells, one behind the other.")
+@CODEC_RULES.rule("batch-encode", "Encoding a batch gives the payloads of its cells, contiguous.")
 def batch_encode(subject: CodecSubject) -> None:
     for dtype, count in _CELLS:
         codec = subject.bind(dtype, count)
