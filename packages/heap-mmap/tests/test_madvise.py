@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from sb3_extra_buffers_heap_mmap.madvise import merged
 
 

@@ -8,7 +8,7 @@
     │   ├── CellMismatchError     (ValueError)    a buffer of the wrong size, type or layout
     │   └── PayloadError          (ValueError)    bytes that cannot be decoded
     ├── PluginError
-    │   ├── UnknownPluginError    (LookupError)   nobody offers this name
+    │   ├── UnknownPluginError    (LookupError)   no distribution offers this name
     │   ├── PluginLoadError       (ImportError)   installed, but broken; the cause is chained
     │   ├── PluginConflictError   (RuntimeError)  two distributions, one name
     │   └── PluginProtocolError   (TypeError)     written for another version of the protocol
@@ -34,6 +34,7 @@ Each also inherits the built-in in brackets, so code that knows nothing of this 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
 from typing import Any
 
 __all__ = [
@@ -68,14 +69,15 @@ __all__ = [
 class ExtraBuffersError(Exception):
     """Root of every error that this project raises on purpose.
 
-    Subclasses are dataclasses: their fields are the facts, ``explain`` turns the facts into a sentence.
-    Keeping the two apart lets an error travel through a pipe (``SubprocVecEnv`` pickles exceptions) and be
-    inspected by code without parsing its text.
+    Subclasses are dataclasses: their fields are the facts, :meth:`explain` makes a sentence of them. So an error can be
+    pickled (``SubprocVecEnv`` sends exceptions through a pipe) and inspected without parsing its text.
     """
+
+    _text = ""
 
     def explain(self) -> str:
         """Say what was asked, what was found, what is allowed and what to do next."""
-        return type(self).__name__
+        return _join(self._text.format_map(vars(self)) or type(self).__name__, getattr(self, "hint", ""))
 
     def __str__(self) -> str:
         return self.explain()
@@ -83,11 +85,7 @@ class ExtraBuffersError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         # The default would call the class with ``self.args``, which is empty when fields were given by keyword.
         assert is_dataclass(self)
-        return _rebuild, (type(self), {field.name: getattr(self, field.name) for field in fields(self)})
-
-
-def _rebuild(kind: type[ExtraBuffersError], facts: dict[str, Any]) -> ExtraBuffersError:
-    return kind(**facts)
+        return partial(type(self), **{field.name: getattr(self, field.name) for field in fields(self)}), ()
 
 
 def _join(*parts: str) -> str:
@@ -99,28 +97,24 @@ def _join(*parts: str) -> str:
 class MismatchError(ExtraBuffersError):
     """An argument is something else than it must be."""
 
+    _text = "{owner}: {argument} is {found}, expected {expected}."
     owner: str
     argument: str
     found: str
     expected: str
     hint: str = ""
 
-    def explain(self) -> str:
-        return _join(f"{self.owner}: {self.argument} is {self.found}, expected {self.expected}.", self.hint)
-
 
 @dataclass(eq=False)
 class ParameterError(ExtraBuffersError, ValueError):
     """A codec or heap was asked for with a parameter that it does not take."""
 
+    _text = "{owner}: {parameter}={value!r} is not allowed; {allowed}."
     owner: str
     parameter: str
     value: object
     allowed: str
     hint: str = ""
-
-    def explain(self) -> str:
-        return _join(f"{self.owner}: {self.parameter}={self.value!r} is not allowed; {self.allowed}.", self.hint)
 
 
 class CodecError(ExtraBuffersError):
@@ -201,18 +195,13 @@ class PluginConflictError(PluginError, RuntimeError):
 class PluginProtocolError(PluginError, TypeError):
     """The plugin was written for another version of the contract."""
 
+    _text = "The {kind} {name!r} of {distribution} offers {found}, expected {expected}."
     kind: str
     name: str
     distribution: str
     found: str
     expected: str
     hint: str = ""
-
-    def explain(self) -> str:
-        return _join(
-            f"The {self.kind} {self.name!r} of {self.distribution} offers {self.found}, expected {self.expected}.",
-            self.hint,
-        )
 
 
 class HeapError(ExtraBuffersError):
@@ -244,13 +233,11 @@ class HeapFullError(HeapError, MemoryError):
 class HeapStateError(HeapError, RuntimeError):
     """The heap cannot do this in its present state."""
 
+    _text = "{heap}: cannot {asked}: {found}."
     heap: str
     asked: str
     found: str
     hint: str = ""
-
-    def explain(self) -> str:
-        return _join(f"{self.heap}: cannot {self.asked}: {self.found}.", self.hint)
 
 
 #: How many damaged blocks an error names.
@@ -265,38 +252,32 @@ class FileError(ExtraBuffersError):
 class FileMissingError(FileError, FileNotFoundError):
     """There is no such file or folder."""
 
+    _text = "{path} does not exist."
     path: str
     hint: str = "Check the path."
-
-    def explain(self) -> str:
-        return _join(f"{self.path} does not exist.", self.hint)
 
 
 @dataclass(eq=False)
 class ForeignFileError(FileError, ValueError):
     """The file is of another format."""
 
+    _text = "{path} is not a file of sb3-extra-buffers: {found}."
     path: str
     found: str
     hint: str = ""
-
-    def explain(self) -> str:
-        return _join(f"{self.path} is not a file of sb3-extra-buffers: {self.found}.", self.hint)
 
 
 @dataclass(eq=False)
 class FileVersionError(FileError, ValueError):
     """The file was written by a version that this one does not understand."""
 
+    _text = (
+        "{path} has format version {found}, this version reads up to {readable}. "
+        "Run: pip install --upgrade sb3-extra-buffers-storage"
+    )
     path: str
     found: int
     readable: int
-
-    def explain(self) -> str:
-        return (
-            f"{self.path} has format version {self.found}, this version reads up to {self.readable}. "
-            "Run: pip install --upgrade sb3-extra-buffers-storage"
-        )
 
 
 @dataclass(eq=False)
@@ -318,51 +299,43 @@ class FileDamagedError(FileError, ValueError):
 class FileContentError(FileError, ValueError):
     """The file is intact, but holds something else than was asked for."""
 
+    _text = "{path}: expected {asked}, found {found}."
     path: str
     asked: str
     found: str
     hint: str = ""
-
-    def explain(self) -> str:
-        return _join(f"{self.path}: expected {self.asked}, found {self.found}.", self.hint)
 
 
 @dataclass(eq=False)
 class FileReadError(FileError, OSError):
     """The system refuses to open a file: no permission, too many open files, no address space."""
 
+    _text = "{path} cannot be opened: {problem}."
     path: str
     problem: str
     hint: str = ""
-
-    def explain(self) -> str:
-        return _join(f"{self.path} cannot be opened: {self.problem}.", self.hint)
 
 
 @dataclass(eq=False)
 class FileWriteError(FileError, OSError):
     """A file or folder cannot be written. The old content is intact; no unfinished file is left."""
 
+    _text = "{asked}: cannot write {path}: {problem}."
     path: str
     asked: str
     problem: str
     hint: str = ""
-
-    def explain(self) -> str:
-        return _join(f"{self.asked}: cannot write {self.path}: {self.problem}.", self.hint)
 
 
 @dataclass(eq=False)
 class BufferStateError(ExtraBuffersError, ValueError):
     """The buffer cannot do this in its present state."""
 
+    _text = "{buffer}: cannot {asked}: {found}."
     buffer: str
     asked: str
     found: str
     hint: str = ""
-
-    def explain(self) -> str:
-        return _join(f"{self.buffer}: cannot {self.asked}: {self.found}.", self.hint)
 
 
 class ObservationError(MismatchError, ValueError):
@@ -390,9 +363,7 @@ class MissingExtraError(ExtraBuffersError, ImportError):
 class DeviceError(ExtraBuffersError, RuntimeError):
     """A torch device is absent, or cannot do what was asked."""
 
+    _text = "Device {device!r}: {problem}."
     device: str
     problem: str
     hint: str = ""
-
-    def explain(self) -> str:
-        return _join(f"Device {self.device!r}: {self.problem}.", self.hint)

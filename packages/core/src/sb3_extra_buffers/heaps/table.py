@@ -277,7 +277,8 @@ class TableHeap(ABC):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Names the class and nothing private: pickles stay readable when private modules are renamed.
-        return partial(type(self), **self._parameters()), (self.cells,), self._snapshot()
+        kind: type[Any] = type(self)
+        return partial(kind, **self._parameters()), (self.cells,), self._snapshot()
 
     def __setstate__(self, snapshot: dict[str, Any]) -> None:
         self._resume(snapshot)

@@ -97,13 +97,7 @@ def special_floats(dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 class GuardedRows:
-    """Rows of writable bytes between two bands that must stay as they are.
-
-    :param rows: how many rows
-    :param nbytes: bytes per row
-    :param offset: how many bytes to shift the rows, to take away any alignment
-    :param fill: what the rows hold before anybody writes to them
-    """
+    """Rows of writable bytes between two bands that must stay as they are."""
 
     def __init__(self, rows: int, nbytes: int, offset: int = 0, fill: int = 0xA5) -> None:
         size, begin = rows * nbytes, _BAND + offset
@@ -142,13 +136,7 @@ def at_odd_offset(data: Bytes) -> Bytes:
 
 
 def expect_steady_memory(what: str, work: Callable[[], None], nbytes: int, rounds: int) -> None:
-    """Fail if the process keeps a good part of what passes through it.
-
-    :param what: what is done, for the error
-    :param work: handles ``nbytes`` bytes each time
-    :param nbytes: how many
-    :param rounds: how often it is done
-    """
+    """Fail if the process keeps a good part of what passes through it."""
     tracemalloc.start()
     try:
         for _ in range(rounds // 4):
