@@ -97,7 +97,7 @@ def _ring_target() -> Target:
         record = np.zeros((), _RECORD)
         record["number"] = number
         made.put(record)
-    ring._LOOKS = 2  # what is damaged stays so, however often one looks
+    ring._ATTEMPTS = 2  # what is damaged stays so, however often one looks
 
     def attack(data: bytes) -> None:
         with only_errors_of_ours():
@@ -113,7 +113,7 @@ def _board_target() -> Target:
     made = Board.create(folder.path, 200)
     made.write(b"weights" * 20)
     made.write(b"others" * 20)
-    board._LOOKS = 2
+    board._ATTEMPTS = 2
 
     def attack(data: bytes) -> None:
         with only_errors_of_ours():

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers.advisor import read
-from sb3_extra_buffers.cli.starting import rendered, words_of
+from sb3_extra_buffers.cli.plugins import render_template, template_words
 from sb3_extra_buffers.recording import RecordBuffer, RecordEnv
 
 ROOT = Path(__file__).parents[2]
-TEMPLATE = ROOT / "examples" / "plugin-template"
 
 
 def run(*words):
@@ -103,13 +102,16 @@ def test_pictures_can_be_drawn_again_from_figures_that_were_published(tmp_path):
             assert f"{number}  {one['name']}, " in drawn[f"pareto-{kind}"]
 
 
-@pytest.mark.parametrize(
-    ("source", "place"),
-    [
-        ("module.py.in", "src/sb3_extra_buffers_codec_bz2/bz2.py"),
-        ("init.py.in", "src/sb3_extra_buffers_codec_bz2/__init__.py"),
-        ("test_conformance.py.in", "tests/test_conformance.py"),
-    ],
-)
-def test_what_new_codec_writes_is_the_example_that_the_documents_explain(source, place):
-    assert rendered(source, words_of("bz2")) == (TEMPLATE / place).read_text()
+@pytest.mark.parametrize(("kind", "example"), [("codec", "plugin-template"), ("heap", "heap-template")])
+def test_what_a_new_plugin_has_is_the_example_that_the_documents_explain(kind, example):
+    folder = ROOT / "examples" / example
+    if not folder.exists():
+        pytest.skip(f"there is no examples/{example}")
+    (module,) = (path for path in folder.glob(f"src/sb3_extra_buffers_{kind}_*/*.py") if path.name != "__init__.py")
+    words = template_words(kind, module.stem.replace("_", "-"))
+    hint, _, written = render_template("$kind/module.py.in", words).partition("\n")
+    assert hint.startswith("# Replace ")
+    assert written == module.read_text()
+    assert render_template("init.py.in", words) == module.with_name("__init__.py").read_text()
+    tests = folder / "tests" / "test_conformance.py"
+    assert render_template("$kind/test_conformance.py.in", words) == tests.read_text()

@@ -84,7 +84,7 @@ def fed(tmp_path):
 def test_a_record_that_the_buffer_refuses_is_named_and_alone_left_out(fed):
     rings, buffer, feeder = fed(40, bad=(0, 5))
     assert feeder.feed() == 5
-    with pytest.raises(ObservationError, match=r"reward, in record 5 of .*0, is NaN.*goes on behind it"):
+    with pytest.raises(ObservationError, match=r"reward, in record 5 of .*0, is NaN.*continues after it"):
         feeder.feed()
     assert [len(ring) for ring in rings] == [34, 35]
     assert feeder.feed() == 34
@@ -138,7 +138,7 @@ def crowded(tmp_path):
 def test_a_row_that_can_never_fit_is_named_and_alone_left_out(crowded):
     rings, buffer, feeder = crowded(40, layout="cells", compression_method="gzip")
     assert feeder.feed() == 5
-    told = r"ring, for record 5 of .*0 and record 5 of .*1: \d+ bytes were .* capacity is 1500 .*goes on behind it"
+    told = r"ring, for record 5 of .*0 and record 5 of .*1: \d+ bytes were .* capacity is 1500 .*continues after it"
     with pytest.raises(HeapFullError, match=told) as caught:
         feeder.feed()
     assert caught.value.never_fits

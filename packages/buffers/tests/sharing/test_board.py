@@ -66,7 +66,7 @@ def test_a_board_of_another_size_is_refused(board):
     for content in (whole[:100], whole[:-1], whole + b"\0", whole + bytes(2), whole[:-64]):
         board.path.unlink()
         board.path.write_bytes(content)
-        with pytest.raises(FileDamagedError, match=f"{len(content)} bytes, which is no size"):
+        with pytest.raises(FileDamagedError, match=f"{len(content)} bytes, which is no valid size"):
             Board.attach(board.path)
 
 

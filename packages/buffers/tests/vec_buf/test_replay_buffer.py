@@ -1,6 +1,7 @@
 """``DummyVecReplayBuffer``: one stream, several buffers, and a model that learns as with one."""
 
 import pickle
+import pickletools
 from functools import partial
 
 import gymnasium as gym
@@ -101,5 +102,12 @@ def test_dict_observations_pass_through():
 
 
 def test_buffers_that_do_not_fit_are_refused():
-    with pytest.raises(ParameterError, match=r"20 rows for 1 environments.*must have 10 rows for 2"):
+    with pytest.raises(ParameterError, match=r"20 steps for 1 environments.*must have 10 steps for 2"):
         new(buffers=[ReplayBuffer(20, SPACE, ACTION, "cpu")])
+
+
+def test_pickles_name_the_module_that_was_published():
+    buffer = DummyVecReplayBuffer(10, SPACE, ACTION, "cpu", buffers=[ReplayBuffer])
+    operations = [(code.name, text) for code, text, _ in pickletools.genops(pickle.dumps(buffer, protocol=2))]
+    named = {text.split()[0] for name, text in operations if name == "GLOBAL"}
+    assert {name for name in named if name.startswith("sb3_extra")} == {"sb3_extra_buffers.vec_buf.buffers"}

@@ -160,8 +160,8 @@ def test_it_can_be_copied_and_saved(through, use_threads):
     ("buffers", "message"),
     [
         ([], "buffers=.*at least one"),
-        ([RolloutBuffer(5, SPACE, ACTION, "cpu", n_envs=ENVS)], "5 rows for 2 environments.*must have 6 rows for 2"),
-        ([RolloutBuffer(6, SPACE, ACTION, "cpu")], "6 rows for 1 environments.*must have 6 rows for 2"),
+        ([RolloutBuffer(5, SPACE, ACTION, "cpu", n_envs=ENVS)], "5 steps for 2 environments.*must have 6 steps for 2"),
+        ([RolloutBuffer(6, SPACE, ACTION, "cpu")], "6 steps for 1 environments.*must have 6 steps for 2"),
     ],
 )
 def test_buffers_that_do_not_fit_are_refused(buffers, message):

@@ -8,7 +8,7 @@ from gymnasium import spaces
 
 from sb3_extra_buffers import codecs as registered
 from sb3_extra_buffers.advisor import Stream, advise
-from sb3_extra_buffers.advisor.candidates import PLAIN
+from sb3_extra_buffers.advisor.measurement import PLAIN
 from sb3_extra_buffers.advisor.stream import feed
 from sb3_extra_buffers.errors import ParameterError
 

@@ -3,9 +3,8 @@
 import pytest
 
 from sb3_extra_buffers.advisor import advise, draw
-from sb3_extra_buffers.advisor.candidates import PLAIN, Candidate
-from sb3_extra_buffers.advisor.measuring import Measured
-from sb3_extra_buffers.advisor.verdict import cost_s, decide
+from sb3_extra_buffers.advisor.advice import cost_s, decide
+from sb3_extra_buffers.advisor.measurement import PLAIN, Candidate, Measured
 
 pytest.importorskip("matplotlib")
 from matplotlib.colors import to_hex

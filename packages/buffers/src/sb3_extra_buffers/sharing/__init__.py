@@ -1,11 +1,10 @@
-"""From several processes to one, on one machine: rings of records, and a board that everybody can read.
+"""Shared files between processes of one machine: rings of records, and boards with the latest version of something.
 
-Plain files that are mapped, and no locks: a process that is killed leaves nothing behind that others wait for.
+The files are memory-mapped and have no locks, so a process that is killed never blocks the others.
 """
 
 from sb3_extra_buffers.sharing.board import Board
-from sb3_extra_buffers.sharing.feeding import Feeder
-from sb3_extra_buffers.sharing.records import transition_record
+from sb3_extra_buffers.sharing.feeder import Feeder, transition_record
 from sb3_extra_buffers.sharing.ring import Ring
 
 __all__ = ["Board", "Feeder", "Ring", "transition_record"]

@@ -1,4 +1,4 @@
-"""A file that several processes have in their memory."""
+"""Create and open memory-mapped files that several processes share."""
 
 from __future__ import annotations
 
@@ -14,31 +14,30 @@ from sb3_extra_buffers.errors import FileVersionError, FileWriteError, ForeignFi
 from sb3_extra_buffers.memory import Bytes
 
 VERSION = 1
-#: Numbers that different processes write lie this far apart, so that they do not share a line of a cache.
+#: Numbers that different processes write are this far apart, so that they never share a cache line.
 LINE_NBYTES = 64
-#: Magic, version.
-_BEGINNING_NBYTES = 12
+#: Magic and version.
+_HEAD_NBYTES = 12
 
 
-def make(
+def create_file(
     path: str | os.PathLike[str], magic: bytes, nbytes: int, parts: Mapping[int, bytes] = MappingProxyType({})
 ) -> Bytes:
-    """Make a file of zeros and map it. It gets its magic last: until then, nobody takes it for one.
+    """Create a file of zeros and map it. The magic is written last: an unfinished file is never taken for a valid one.
 
-    :param path: where; there must be nothing
-    :param magic: eight bytes by which it is known
+    :param path: of the new file; it must not exist
+    :param magic: the first eight bytes
     :param nbytes: its size
-    :param parts: what it holds from the start, by place
+    :param parts: initial content, by offset
     """
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
     try:
-        descriptor = os.open(path, flags, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
         hint = "Choose a name that is not taken, in a folder in which files can be made."
         raise FileWriteError(str(path), "a shared file", error.strerror or str(error), hint) from error
     try:
         if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(descriptor, 0, nbytes)  # a full disk is an error here, not a signal later
+            os.posix_fallocate(descriptor, 0, nbytes)  # a full disk is an error now, not a signal later
         else:
             os.ftruncate(descriptor, nbytes)
         content = np.frombuffer(mmap.mmap(descriptor, nbytes), np.uint8)
@@ -48,26 +47,26 @@ def make(
         raise FileWriteError(str(path), "a shared file", error.strerror or str(error), hint) from error
     finally:
         os.close(descriptor)
-    for place, part in parts.items():
-        content[place : place + len(part)] = np.frombuffer(part, np.uint8)
-    content[8:_BEGINNING_NBYTES].view("<u4")[0] = VERSION
+    for offset, part in parts.items():
+        content[offset : offset + len(part)] = np.frombuffer(part, np.uint8)
+    content[8:_HEAD_NBYTES].view("<u4")[0] = VERSION
     content[:8] = np.frombuffer(magic, np.uint8)
     return content
 
 
-def attach(path: str | os.PathLike[str], magic: bytes, what: str) -> Bytes:
-    """Map a file that another process has made.
+def attach_file(path: str | os.PathLike[str], magic: bytes, kind: str) -> Bytes:
+    """Map a file that another process has created.
 
-    :param path: where it is
-    :param magic: eight bytes by which it is known
-    :param what: what it must be, for the error
+    :param path: of the file
+    :param magic: its first eight bytes
+    :param kind: what it should be, for the error
     """
     with Path(path).open("r+b") as file:
-        beginning = file.read(_BEGINNING_NBYTES)
-        if beginning[:8] != magic or len(beginning) < _BEGINNING_NBYTES:
-            hint = "" if any(beginning[:8]) else "If it is being made at this moment, try again."
-            raise ForeignFileError(str(path), f"it begins with {beginning[:8]!r}, {what} with {magic!r}", hint)
-        version = int.from_bytes(beginning[8:], "little")
+        head = file.read(_HEAD_NBYTES)
+        if head[:8] != magic or len(head) < _HEAD_NBYTES:
+            hint = "" if any(head[:8]) else "If it is being made at this moment, try again."
+            raise ForeignFileError(str(path), f"it begins with {head[:8]!r}, {kind} with {magic!r}", hint)
+        version = int.from_bytes(head[8:], "little")
         if version != VERSION:
             raise FileVersionError(str(path), version, VERSION)
         return np.frombuffer(mmap.mmap(file.fileno(), 0), np.uint8)

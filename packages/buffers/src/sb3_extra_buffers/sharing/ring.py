@@ -1,9 +1,11 @@
-"""``Ring``: records from one process to another, in order."""
+"""``Ring``: a queue of records from one process to another."""
 
 from __future__ import annotations
 
+import json
 import os
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -13,50 +15,48 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import FileDamagedError, ParameterError
 from sb3_extra_buffers.memory import Bytes
-from sb3_extra_buffers.sharing.mapping import LINE_NBYTES, attach, make
-from sb3_extra_buffers.sharing.records import described, parsed
+from sb3_extra_buffers.sharing.mapping import LINE_NBYTES, attach_file, create_file
 
 _MAGIC = b"SB3XRING"
-#: Where numbers are: slots and the size of the description; how many records were written, and taken; whether it ends.
+#: Offsets: number of slots and size of the description; records written; records taken; whether the ring has ended.
 _SIZES, _WRITTEN, _TAKEN, _ENDED = (LINE_NBYTES * line for line in range(1, 5))
 _DESCRIPTION = LINE_NBYTES * 5
-#: Before each record stand its number and its checksum.
+#: The number and the checksum before each record.
 _HEAD_NBYTES = 16
-#: A record that looks torn may be on its way from another core; after so many looks it is damaged.
-_LOOKS = 50
-#: How long to wait before looking again.
+#: A record that looks incomplete may still be under way from another core; after so many attempts it is damaged.
+_ATTEMPTS = 50
+#: Seconds between two attempts.
 _PAUSE = 0.0005
 
 
 class Ring:
-    """
-    A queue of records in a file that is mapped by two processes: one puts, one takes. Neither can hold the other up by
-    dying: a record counts when it is complete, and what was not taken is taken by whoever reads next.
+    """A queue of records in a memory-mapped file: one process puts, another takes. A process that dies never blocks the
+    other one: a record counts when it is complete, and the next reader takes what was not taken.
 
-    A slot holds the number of its record and a checksum. The writer fills the slot, then its number, then the count of
-    all records. On processors that keep the order of writes, such as x86, that is enough; on others the checksum tells
-    a record that is still on its way from a complete one.
+    A slot holds a record, its number and a checksum. The writer writes the record, then its number, then the count of
+    all records. That is enough on processors that keep the order of writes, such as x86. On others, the checksum
+    distinguishes complete records from those that are still under way.
 
-    Make it with :meth:`create`, and open it elsewhere with :meth:`attach`. The file is the caller's: put it on a file
-    system in memory, such as ``/dev/shm``, and delete it in the end.
+    Create it with :meth:`create`; the other process opens it with :meth:`attach`. The file belongs to the caller: put
+    it on an in-memory file system such as ``/dev/shm``, and delete it at the end.
     """
 
     def __init__(self, path: str | os.PathLike[str], content: Bytes) -> None:
         self.path = Path(path)
-        slots, described_nbytes = (int(number) for number in content[_SIZES : _SIZES + 16].view("<u8"))
+        slots, description_nbytes = (int(number) for number in content[_SIZES : _SIZES + 16].view("<u8"))
         try:
-            #: What a record holds.
-            self.record = parsed(bytes(content[_DESCRIPTION : _DESCRIPTION + min(described_nbytes, len(content))]))
+            #: The dtype of a record.
+            self.record = _parse(bytes(content[_DESCRIPTION : _DESCRIPTION + min(description_nbytes, len(content))]))
         except ValueError as error:
             raise FileDamagedError(str(path), (f"the description of its records: {error}",)) from None
-        #: How many records there is room for.
+        #: Largest number of records that wait.
         self.slots = slots
-        slot, begin = _slot_dtype(self.record), _slots_begin(described_nbytes)
+        slot, begin = _slot_dtype(self.record), _slots_begin(description_nbytes)
         if not slots >= 1 or len(content) - begin != slots * slot.itemsize:
-            found = f"it has {len(content)} bytes, {slots} slots of {slot.itemsize} were expected behind {begin}"
+            found = f"it has {len(content)} bytes, {slots} slots of {slot.itemsize} were expected after {begin}"
             raise FileDamagedError(str(path), (found,))
         self._slots: NDArray[Any] = content[begin:].view(slot)
-        # As bytes: of a structure, numpy need not copy what lies between its fields.
+        # As bytes: numpy need not copy the padding between the fields of a structure.
         self._bytes = content[begin:].reshape(slots, slot.itemsize)
         self._written, self._taken, self._ended = (
             content[place : place + 8].view("<u8") for place in (_WRITTEN, _TAKEN, _ENDED)
@@ -64,68 +64,65 @@ class Ring:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], record: np.dtype[Any], slots: int) -> Ring:
-        """
-        Make a ring.
+        """Create an empty ring.
 
-        :param path: where; there must be nothing
-        :param record: what a record holds, for instance a :func:`transition_record`
-        :param slots: how many records it has room for
+        :param path: of the new file; it must not exist
+        :param record: the dtype of a record, for instance a :func:`transition_record`
+        :param slots: largest number of records that wait
         """
         if isinstance(slots, bool) or not isinstance(slots, (int, np.integer)) or slots < 1:
             raise ParameterError("Ring", "slots", slots, "it must be an integer of at least 1")
-        text = described(record)
+        text = _describe(record)
         begin = _slots_begin(len(text))
         parts = {_SIZES: np.array([slots, len(text)], "<u8").tobytes(), _DESCRIPTION: text}
-        return cls(path, make(path, _MAGIC, begin + int(slots) * _slot_dtype(record).itemsize, parts))
+        return cls(path, create_file(path, _MAGIC, begin + int(slots) * _slot_dtype(record).itemsize, parts))
 
     @classmethod
     def attach(cls, path: str | os.PathLike[str]) -> Ring:
-        """
-        Open a ring that another process has made.
+        """Open a ring that another process has created.
 
-        :param path: where it is
+        :param path: of its file
         """
-        content = attach(path, _MAGIC, "a ring")
+        content = attach_file(path, _MAGIC, "a ring")
         if len(content) < _DESCRIPTION:
             raise FileDamagedError(str(path), (f"it has only {len(content)} bytes",))
         return cls(path, content)
 
     def __len__(self) -> int:
-        """How many records wait to be taken."""
+        """Number of records that wait to be taken."""
         written, taken = int(self._written[0]), int(self._taken[0])
         if not 0 <= written - taken <= self.slots:
             found = f"{written} records were written and {taken} taken, it has {self.slots} slots"
-            raise FileDamagedError(str(self.path), (found,), "Make it anew.")
+            raise FileDamagedError(str(self.path), (found,), "Create a new one.")
         return written - taken
 
     @property
     def taken(self) -> int:
-        """How many records were ever taken: the number of the oldest that waits."""
+        """Number of records taken so far, which is the number of the oldest record that waits."""
         return int(self._taken[0])
 
     @property
     def written(self) -> int:
-        """How many records were ever put; a writer that takes over goes on from there."""
+        """Number of records put so far; a writer that takes over continues from there."""
         return int(self._written[0])
 
     @property
     def is_ended(self) -> bool:
-        """Whether its writer has said that nothing will follow."""
+        """Whether the writer has ended the ring."""
         return bool(self._ended[0])
 
     def put(self, record: NDArray[Any], timeout: float | None = None) -> bool:
-        """
-        Append a record, for the one process that does so.
+        """Append a record. Only one process may put.
 
-        :param record: of dtype ``record``, one alone
-        :param timeout: how long to wait for room, in seconds; ``None`` waits until there is
+        :param record: one record, of dtype ``record``
+        :param timeout: seconds to wait for a free slot; ``None`` waits without limit
         :return: whether it was appended
         """
         if not self._wait(lambda: len(self) < self.slots, timeout):
             return False
         number = int(self._written[0])
         slot, payload = self._slots[number % self.slots], _payload(self._bytes[number % self.slots], self.record)
-        slot["number"] = 0  # until it is complete, it is none
+        slot["number"] = 0  # not valid until it is complete
         slot["record"] = record
         slot["checksum"] = crc32(payload, number & 0xFFFFFFFF)
         slot["number"] = number + 1
@@ -133,17 +130,16 @@ class Ring:
         return True
 
     def end(self) -> None:
-        """Say that nothing will follow."""
+        """End the ring: no record will follow."""
         self._ended[0] = 1
 
     def take(self, limit: int | None = None, timeout: float | None = 0) -> NDArray[Any]:
-        """
-        Take the oldest records out, for the one process that does so.
+        """Remove the oldest records and return them. Only one process may take.
 
-        Those before a damaged one are handed out, and the next call says which it is.
+        Records before a damaged one are returned first; the next call then raises an error that names it.
 
-        :param limit: how many at the most; ``None`` takes all
-        :param timeout: how long to wait for the first, in seconds; ``None`` waits until there is one, or the end
+        :param limit: largest number of records; ``None`` takes all
+        :param timeout: seconds to wait for the first record; ``None`` waits for a record or the end
         :return: a copy, of dtype ``record``
         """
         self._wait(lambda: len(self) > 0 or self.is_ended, timeout)
@@ -152,23 +148,22 @@ class Ring:
         return found
 
     def look(self, limit: int | None = None) -> NDArray[Any]:
-        """
-        The oldest records, which stay: up to one that is damaged, which is an error if it is the oldest.
+        """Return the oldest records without removing them: up to a damaged one, which is an error if it is the oldest.
 
-        :param limit: how many at the most; ``None`` looks at all
+        :param limit: largest number of records; ``None`` returns all
         :return: a copy, of dtype ``record``
         """
         first = int(self._taken[0])
         count = len(self) if limit is None else min(limit, len(self))
         places = (first + np.arange(count)) % self.slots
-        for look in range(_LOOKS):
+        for attempt in range(_ATTEMPTS):
             found = self._bytes[places]
             torn = self._torn(found, first)
             if torn is None:
                 break
-            if look == _LOOKS - 1:
+            if attempt == _ATTEMPTS - 1:
                 if torn == first:
-                    hint = "skip() leaves it out; or make the ring anew."
+                    hint = "skip() leaves it out; or create a new ring."
                     raise FileDamagedError(str(self.path), (f"record {torn}, in slot {torn % self.slots}",), hint)
                 found = found[: torn - first]
                 break
@@ -177,17 +172,16 @@ class Ring:
         return records
 
     def skip(self, count: int = 1) -> None:
-        """
-        Let go of the oldest records, for the one process that takes: those that it has looked at, or a damaged one.
+        """Remove the oldest records, read or damaged. Only the process that takes may skip.
 
-        :param count: how many
+        :param count: number of records
         """
         if not 0 <= count <= len(self):
             raise ParameterError("Ring", "count", count, f"{len(self)} records wait in {self.path}")
         self._taken[0] += np.uint64(count)
 
     def _torn(self, found: Bytes, first: int) -> int | None:
-        """The first of these records that is not complete."""
+        """The number of the first incomplete record, if there is one."""
         slots = found.view(self._slots.dtype).reshape(len(found))
         for index, (number, checksum) in enumerate(zip(slots["number"].tolist(), slots["checksum"].tolist())):
             expected = first + index
@@ -196,7 +190,7 @@ class Ring:
                 return expected
         return None
 
-    def _wait(self, is_ready: Any, timeout: float | None) -> bool:
+    def _wait(self, is_ready: Callable[[], bool], timeout: float | None) -> bool:
         deadline = None if timeout is None else time.monotonic() + timeout
         while not is_ready():
             if deadline is not None and time.monotonic() >= deadline:
@@ -208,7 +202,7 @@ class Ring:
         return f"<{type(self).__name__} {self.path}: {len(self)} of {self.slots} slots wait>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Ring.attach, (str(self.path),)  # a process that gets it maps the same file
+        return Ring.attach, (str(self.path),)  # the receiving process maps the same file
 
 
 def _payload(slot: Bytes, record: np.dtype[Any]) -> Bytes:
@@ -221,5 +215,31 @@ def _slot_dtype(record: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype({"names": names, "formats": formats, "offsets": [0, 8, _HEAD_NBYTES], "itemsize": itemsize})
 
 
-def _slots_begin(described_nbytes: int) -> int:
-    return -(-(_DESCRIPTION + described_nbytes) // LINE_NBYTES) * LINE_NBYTES
+def _slots_begin(description_nbytes: int) -> int:
+    return -(-(_DESCRIPTION + description_nbytes) // LINE_NBYTES) * LINE_NBYTES
+
+
+def _describe(record: np.dtype[Any]) -> bytes:
+    """Write a dtype as JSON."""
+    if record.fields is None or record.names is None or record.hasobject:
+        raise ParameterError("Ring", "record", str(record), "it must be a structured dtype without Python objects")
+    fields: Mapping[str, Any] = record.fields
+    rows = [[name, fields[name][0].base.str, list(fields[name][0].shape), fields[name][1]] for name in record.names]
+    return json.dumps({"fields": rows, "itemsize": record.itemsize}).encode()
+
+
+def _parse(text: bytes) -> np.dtype[Any]:
+    """Read a dtype from JSON; raise ``ValueError`` if it is invalid."""
+    try:
+        found = json.loads(text)
+        names, formats, offsets = [], [], []
+        for name, base, shape, offset in found["fields"]:
+            if np.dtype(base).hasobject:
+                raise ValueError("objects cannot be shared")
+            names.append(name)
+            formats.append((base, tuple(shape)))
+            offsets.append(offset)
+        itemsize = found["itemsize"]
+        return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": itemsize})
+    except (KeyError, TypeError, RecursionError, MemoryError, SyntaxError, OverflowError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from None

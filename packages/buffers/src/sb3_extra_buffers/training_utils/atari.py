@@ -1,4 +1,4 @@
-"""Atari games as Stable-Baselines3 plays them."""
+"""Atari environments with the preprocessing of Stable-Baselines3."""
 
 from __future__ import annotations
 
@@ -23,20 +23,19 @@ def make_env(
     wrapper_kwargs: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> VecTransposeImage:
-    """
-    Atari environments that a ``CnnPolicy`` takes as they are: gray frames of 84 x 84, stacked, channels first.
+    """Make Atari environments for a ``CnnPolicy``: gray frames of 84 x 84, stacked, channels first.
 
-    They are wrapped by ``AtariWrapper`` and, below it, by ``Monitor``: ``info["episode"]`` tells of whole games with
-    their own scores, while the agent sees rewards clipped to their signs and an end at every life that is lost.
+    They are wrapped by ``AtariWrapper`` and, below it, by ``Monitor``: ``info["episode"]`` has the scores of whole
+    games, while the agent gets rewards clipped to their signs and an end of the episode with every lost life.
 
     :param env_id: the game, for instance ``"PongNoFrameskip-v4"``
-    :param n_envs: how many run side by side
-    :param vec_env_cls: ``SubprocVecEnv`` runs each in a process of its own, ``DummyVecEnv`` all in this one. A single
-        environment is never worth a process.
-    :param framestack: how many frames an observation has; 1 leaves them alone
+    :param n_envs: number of environments
+    :param vec_env_cls: ``SubprocVecEnv`` runs each in its own process, ``DummyVecEnv`` all in this one. A single
+        environment always runs in this process.
+    :param framestack: number of frames in an observation; 1 does not stack
     :param seed: of the first environment; each further one has the next number
-    :param wrapper_kwargs: what ``AtariWrapper`` takes, for instance ``{"terminal_on_life_loss": False}``
-    :param kwargs: what ``gymnasium.make`` and the emulator take, for instance ``render_mode="human"`` or
+    :param wrapper_kwargs: arguments of ``AtariWrapper``, for instance ``{"terminal_on_life_loss": False}``
+    :param kwargs: arguments of ``gymnasium.make`` and the emulator, for instance ``render_mode="human"`` or
         ``full_action_space=True``
     """
     for name, count in (("n_envs", n_envs), ("framestack", framestack)):
@@ -44,7 +43,7 @@ def make_env(
             raise ParameterError("make_env", name, count, "it must be at least 1")
     _check_game(env_id)
     games: VecEnv = make_atari_env(
-        # A function, not a name: with it, new processes know the games too.
+        # A function, not a name: it registers the games in new processes, too.
         partial(_make_game, env_id),
         n_envs,
         seed=seed,
@@ -56,10 +55,10 @@ def make_env(
 
 
 def _check_game(env_id: str) -> None:
-    """Fail here, and not in a process that only says that its pipe is broken."""
+    """Fail here: an error in a new process is only seen as a broken pipe."""
     feature = "make_env"
     try:
-        import cv2  # noqa: F401  # AtariWrapper needs it, and would say so in words of its own
+        import cv2  # noqa: F401  # needed by AtariWrapper; its own error names no extra
     except ImportError as error:
         raise MissingExtraError(feature, "opencv-python-headless", "atari") from error
     _register(feature)
@@ -80,6 +79,6 @@ def _register(feature: str) -> None:
         import ale_py
     except ImportError as error:
         raise MissingExtraError(feature, "ale-py", "atari") from error
-    # The emulator announces itself on stderr when it is made, unless only errors are asked for.
+    # The emulator prints a banner on stderr unless only errors are logged.
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     gymnasium.register_envs(ale_py)

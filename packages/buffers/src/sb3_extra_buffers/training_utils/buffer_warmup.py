@@ -1,4 +1,4 @@
-"""Fill a replay buffer before training, with the experience of a model that can already play."""
+"""Fill a replay buffer before training with the experience of a trained model."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.training_utils.eval_model import eval_model
-from sb3_extra_buffers.training_utils.kinds import Kind, as_list, kind_of
+from sb3_extra_buffers.training_utils.feeds import Kind, as_list, kind_of
 
-#: How much of a buffer is filled if only the length of an episode is known.
+#: Fraction of a buffer that is filled if only the length of an episode is known.
 _FILLED = 0.9
 
 
@@ -28,17 +28,16 @@ def warm_up(
     record_env: int = 0,
     record_frames: str | None = None,
 ) -> tuple[list[float], list[float]]:
-    """
-    Play episodes and store them; see :func:`~sb3_extra_buffers.training_utils.eval_model.eval_model` for how.
+    """Play episodes and store them as :func:`~sb3_extra_buffers.training_utils.eval_model.eval_model` does.
 
     The environments stay open.
 
-    :param buffer: a replay buffer, or several of the same size; record buffers, too, beside them or alone
+    :param buffer: a replay buffer, or several of the same size, and record buffers
     :param n_envs: the number of environments that the replay buffer is for
     :param warmup_env: where to play: ``n_envs`` environments, or a multiple
-    :param warmup_model: who plays
-    :param warmup_episodes: how many episodes; if left out, as many as fill nine tenths of the first replay buffer;
-        of a recording, if there are only such
+    :param warmup_model: a model or a policy
+    :param warmup_episodes: number of episodes; if left out, enough to fill nine tenths of the first replay buffer, or
+        of the first recording if there are only recordings
     :param mean_ep_len: the mean length of an episode; needed if ``warmup_episodes`` is left out
     :param deterministic: whether the model takes the best action, or draws one
     :param progress: whether to show a bar, if rich or tqdm is installed
@@ -52,13 +51,13 @@ def warm_up(
     if n_envs < 1 or warmup_env.num_envs % n_envs:
         allowed = f"the number of environments of warmup_env, {warmup_env.num_envs}, must be a multiple of it"
         raise ParameterError("warm_up", "n_envs", n_envs, allowed)
-    # A recording is one stream, whatever the number of environments.
+    # A recording has one stream, whatever the number of environments.
     replay = [one for one in buffers if kind_of(one) is Kind.REPLAY]
     for one in replay:
         if one.n_envs != n_envs:
             raise ParameterError("warm_up", "n_envs", n_envs, f"{type(one).__name__} was made for {one.n_envs}")
     if warmup_episodes is None:
-        # Of all that is played, a recording gets the part of one environment.
+        # A recording gets the episodes of one environment only.
         room = replay[0].buffer_size * n_envs if replay else _steps_kept(buffers[0]) * warmup_env.num_envs
         warmup_episodes = _episodes(room, mean_ep_len)
     if warmup_episodes < warmup_env.num_envs:

@@ -1,4 +1,4 @@
-"""Steps of environments, with what buffers need to know about them."""
+"""Steps of environments as replay buffers store them, and a player that makes them."""
 
 from __future__ import annotations
 
@@ -18,26 +18,30 @@ class Step:
     """One step of several environments."""
 
     observations: Any
-    #: Those that the action led to, also where an episode ended and the environment was reset since.
+    #: The observations after the actions: at the end of an episode the last one, not that of the next episode.
     next_observations: Any
     #: As the environment got them.
     actions: NDArray[Any]
-    #: As Stable-Baselines3 stores them: those of a Box between -1 and 1.
+    #: As Stable-Baselines3 stores them: actions of a Box scaled to -1 to 1.
     scaled_actions: NDArray[Any]
     rewards: NDArray[Any]
     dones: NDArray[np.bool_]
     infos: list[dict[str, Any]]
 
+    def add_to(self, buffer: Any) -> None:
+        """Add the step to a replay buffer, as an algorithm does."""
+        buffer.add(self.observations, self.next_observations, self.scaled_actions, self.rewards, self.dones, self.infos)
+
 
 class Player:
     """A model that plays.
 
-    With ``VecNormalize``, the model sees what it was trained with; steps hold what was there before: buffers of
+    With ``VecNormalize``, the model gets normalized observations and steps hold the original ones: buffers of
     Stable-Baselines3 normalize when they are sampled.
 
     :param env: is reset
     :param model: chooses the actions
-    :param deterministic: whether it always chooses the best one
+    :param deterministic: whether it always chooses the best action
     """
 
     def __init__(self, env: VecEnv, model: PolicyPredictor, deterministic: bool) -> None:
@@ -49,7 +53,7 @@ class Player:
 
     @property
     def observations(self) -> Any:
-        """What the environments show now."""
+        """The current observations."""
         return self._seen if self._normalizer is None else self._normalizer.get_original_obs()
 
     def step(self) -> Step:
@@ -62,11 +66,11 @@ class Player:
         self._starts = np.asarray(dones, np.bool_)
         if self._normalizer is not None:
             rewards = self._normalizer.get_original_reward()
-        scaled = scale_actions(self._env.action_space, actions)
-        return Step(before, self._successors(infos), actions, scaled, rewards, self._starts, infos)
+        scaled = _scale_actions(self._env.action_space, actions)
+        return Step(before, self._next_observations(infos), actions, scaled, rewards, self._starts, infos)
 
-    def _successors(self, infos: list[dict[str, Any]]) -> Any:
-        """What the actions led to. Where an episode ended, the environment already shows the next one."""
+    def _next_observations(self, infos: list[dict[str, Any]]) -> Any:
+        """Where an episode ended, its last observation instead of the first one of the next episode."""
         after = self.observations
         ends = [env for env in np.flatnonzero(self._starts) if infos[env].get("terminal_observation") is not None]
         if not ends:
@@ -84,8 +88,8 @@ class Player:
         return after
 
 
-def scale_actions(space: spaces.Space[Any], actions: NDArray[Any]) -> NDArray[Any]:
-    """Actions as off-policy algorithms store them: those of a bounded Box between -1 and 1, others as they are."""
+def _scale_actions(space: spaces.Space[Any], actions: NDArray[Any]) -> NDArray[Any]:
+    """Scale actions of a bounded Box to -1 to 1, as off-policy algorithms store them."""
     if not (isinstance(space, spaces.Box) and space.is_bounded()):
         return actions
     # Term by term as in BasePolicy.scale_action, for equal bits.

@@ -1,24 +1,35 @@
-"""``Stream``: what an agent saw and did, as a replay buffer is given it."""
+"""``Stream``: transitions to try storage on, read from a recording or from arrays by ``read``."""
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
+from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
 
+from sb3_extra_buffers.checkpoints import open_arrays
 from sb3_extra_buffers.compressed import CompressedDictReplayBuffer, CompressedReplayBuffer
-from sb3_extra_buffers.errors import ParameterError
+from sb3_extra_buffers.errors import FileContentError, FileMissingError, ParameterError
 from sb3_extra_buffers.memory import Bytes
+from sb3_extra_buffers.recording import load
 from sb3_extra_buffers.training_utils.steps import Step
 
-#: A stream that is shorter says nothing about memory.
+#: A shorter stream says nothing about memory.
 MIN_STEPS = 64
-#: The key of a space that has none.
+#: The key of a space without keys.
 NO_KEY = ""
+#: Names of arrays of observations in files, in the order in which they are looked for.
+_OBSERVATIONS = ("observations", "obs", "frames", "arr_0")
+_DONES = ("dones", "terminals", "episode_ends")
+#: Files of numpy, and their first bytes.
+_MAGIC = {".npz": b"PK", ".npy": b"\x93NUMPY"}
 
 
 @dataclass(frozen=True)
@@ -26,10 +37,10 @@ class Stream:
     """Steps of environments, in order.
 
     :param label: where they come from
-    :param observation_space: as Stable-Baselines3's buffers get it: images channels first
+    :param observation_space: as a buffer of Stable-Baselines3 gets it: images channels first
     :param action_space: of the environments
-    :param n_envs: how many there are
-    :param steps: what happened
+    :param n_envs: number of environments
+    :param steps: the steps
     """
 
     label: str
@@ -45,7 +56,7 @@ class Stream:
 
     @property
     def spaces(self) -> dict[str, spaces.Space[Any]]:
-        """The observation space of each key; of a space without keys, itself."""
+        """The observation space of each key; a space without keys has the key ``""``."""
         if isinstance(self.observation_space, spaces.Dict):
             return dict(self.observation_space.spaces)
         return {NO_KEY: self.observation_space}
@@ -56,44 +67,156 @@ class Stream:
         return len(self.steps) * self.n_envs
 
     def rows(self, key: str, count: int) -> Bytes:
-        """Some observations of a key from all over the stream, as rows of bytes."""
+        """Observations of a key, evenly from the whole stream, as rows of bytes."""
         every = max(1, len(self.steps) // count)
         dtype = self.spaces[key].dtype
-        found = [np.asarray(_of_key(step.observations, key)[0], dtype) for step in self.steps[::every][:count]]
+        found = [
+            np.asarray((step.observations if key == NO_KEY else step.observations[key])[0], dtype)
+            for step in self.steps[::every][:count]
+        ]
         return np.ascontiguousarray(np.stack(found)).reshape(len(found), -1).view(np.uint8)
 
     def plain_buffer(self, size: int) -> ReplayBuffer:
-        """The buffer of Stable-Baselines3 for it.
+        """Make a buffer of Stable-Baselines3.
 
-        :param size: how many transitions it holds
+        :param size: in transitions
         """
         return self.plain_class(size, self.observation_space, self.action_space, "cpu", self.n_envs)
 
     @property
     def plain_class(self) -> type[ReplayBuffer]:
-        """The class of Stable-Baselines3 for it."""
+        """The buffer class of Stable-Baselines3."""
         return DictReplayBuffer if isinstance(self.observation_space, spaces.Dict) else ReplayBuffer
 
     @property
     def buffer_class(self) -> type[CompressedReplayBuffer]:
-        """Our class for it."""
+        """The compressed buffer class."""
         is_dict = isinstance(self.observation_space, spaces.Dict)
         return CompressedDictReplayBuffer if is_dict else CompressedReplayBuffer
 
     def compressed_buffer(self, size: int, options: Mapping[str, Any]) -> CompressedReplayBuffer:
-        """Our buffer for it.
+        """Make a compressed buffer.
 
-        :param size: how many transitions it holds
+        :param size: in transitions
         :param options: of storage
         """
         return self.buffer_class(size, self.observation_space, self.action_space, "cpu", self.n_envs, **options)
 
 
 def feed(buffer: ReplayBuffer, steps: list[Step]) -> None:
-    """Add steps to a buffer, as an algorithm does."""
+    """Add steps to a buffer."""
     for step in steps:
-        buffer.add(step.observations, step.next_observations, step.scaled_actions, step.rewards, step.dones, step.infos)
+        step.add_to(buffer)
 
 
-def _of_key(observations: Any, key: str) -> Any:
-    return observations if key == NO_KEY else observations[key]
+def read(path: Path, steps: int | None = None) -> Stream:
+    """Read observations as the stream of one environment, without actions and rewards.
+
+    :param path: a recording, or an ``.npz`` or ``.npy`` file; in an archive, the array is called ``observations``,
+        ``obs`` or ``frames``, and ``dones`` may mark the last observations of episodes
+    :param steps: number of transitions to read; ``None`` reads all
+    """
+    if steps is not None and steps < MIN_STEPS:
+        raise ParameterError("advise", "steps", steps, f"it takes {MIN_STEPS} to judge by", "Read more of the file.")
+    if not path.exists():
+        raise FileMissingError(str(path))
+    observations, dones = _arrays(path, steps) if path.suffix in _MAGIC else _recorded(path, steps)
+    if observations.dtype.kind not in "buif" or observations.ndim < 2:
+        found = f"an array of {observations.dtype} with shape {observations.shape}"
+        hint = "The first axis counts the observations."
+        raise FileContentError(str(path), "observations in order", found, hint)
+    if len(observations) <= MIN_STEPS:
+        hint = "Record for longer."
+        raise FileContentError(str(path), f"more than {MIN_STEPS} observations", f"{len(observations)} of them", hint)
+    space = _space(observations)
+    if is_image_space(space) and not is_image_space_channels_first(space):  # as VecTransposeImage does
+        observations = np.moveaxis(observations, -1, 1)
+        space = _space(observations)
+    transitions = _steps(observations, dones)
+    if len(transitions) < MIN_STEPS:
+        found = f"{len(transitions)} of them" if transitions else "that no two observations belong to one episode"
+        hint = f"{_DONES[0]!r} is true where an episode ends; leave it out, or record for longer."
+        raise FileContentError(str(path), f"{MIN_STEPS} transitions within episodes", found, hint)
+    return Stream(path.name, space, spaces.Discrete(2), 1, transitions)
+
+
+def _steps(observations: NDArray[Any], dones: NDArray[np.bool_]) -> list[Step]:
+    """Transitions from each observation to the next one of its episode."""
+    found, action, reward = [], np.zeros((1, 1), np.int64), np.zeros(1, np.float32)
+    ends = dones.copy()
+    ends[:-1] |= dones[1:]  # the last transition of an episode leads to its last observation
+    for place in np.flatnonzero(~dones[:-1]).tolist():
+        before, after = observations[place : place + 1], observations[place + 1 : place + 2]
+        found.append(Step(before, after, action, action, reward, ends[place : place + 1], [{}]))
+    return found
+
+
+def _count_needed(dones: NDArray[np.bool_], steps: int | None) -> int:
+    """Number of observations that have so many transitions between them, within episodes."""
+    places = np.flatnonzero(~dones[:-1])
+    return len(dones) if steps is None or len(places) <= steps else int(places[steps - 1]) + 2
+
+
+def _space(observations: NDArray[Any]) -> spaces.Box:
+    dtype, shape = observations.dtype, observations.shape[1:]
+    if dtype.kind == "f":
+        return spaces.Box(-np.inf, np.inf, shape, dtype.type)
+    if dtype.kind == "b":
+        return spaces.Box(0, 1, shape, np.bool_)  # type: ignore[arg-type]  # it takes integers, too
+    limits = np.iinfo(dtype)
+    return spaces.Box(limits.min, limits.max, shape, dtype.type)
+
+
+def _arrays(path: Path, steps: int | None) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    with path.open("rb") as file:
+        begin = file.read(len(_MAGIC[path.suffix]))
+    hint = "Make it by numpy.save() or numpy.savez(), of numbers."
+    if begin != _MAGIC[path.suffix]:
+        raise FileContentError(str(path), "arrays of numpy", f"something else: it begins with {begin!r}", hint)
+    try:
+        found, names = _loaded(path)
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        problem = "content that numpy cannot read: it is damaged, or has arrays of objects"
+        raise FileContentError(str(path), "arrays of numpy", problem, hint) from error
+    chosen = next((name for name in _OBSERVATIONS if name in names), names[0] if len(names) == 1 else None)
+    if chosen is None:
+        hint = f"Call the array {_OBSERVATIONS[0]!r}."
+        raise FileContentError(str(path), "an array of observations", ", ".join(names) or "nothing", hint)
+    if not found[chosen].ndim:
+        raise FileContentError(str(path), "observations in order", f"a single number under {chosen!r}")
+    observations = found[chosen]
+    marked = next((name for name in _DONES if name in names), None)
+    ends = np.zeros(len(observations)) if marked is None else found[marked]
+    if ends.shape != (len(observations),):
+        problem = f"{ends.shape} for {len(observations)} observations"
+        raise FileContentError(str(path), f"{marked!r}, one for each observation", problem)
+    dones = np.asarray(ends, np.bool_)
+    needed = _count_needed(dones, steps)
+    return observations[:needed], dones[:needed]
+
+
+def _loaded(path: Path) -> tuple[dict[str, NDArray[Any]], list[str]]:
+    """The arrays that are used here, and the names of all."""
+    if path.suffix == ".npy":
+        return {_OBSERVATIONS[0]: np.load(path, mmap_mode="r")}, [_OBSERVATIONS[0]]
+    # Opened here, because numpy does not close a file that is no archive.
+    with path.open("rb") as file, np.load(file) as archive:
+        names = list(archive)
+        used = set(names) & {*_OBSERVATIONS, *_DONES} if len(names) > 1 else set(names)
+        return {name: archive[name] for name in used}, names
+
+
+def _recorded(path: Path, steps: int | None) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    hint = "Give an environment, a recording, or an .npz or .npy file of observations."
+    if path.is_dir():
+        raise FileContentError(str(path), "observations", "a folder", hint)
+    with open_arrays(path) as file:
+        if file.kind != "recording":
+            raise FileContentError(str(path), "observations", f"a {file.kind}", hint)
+    with load(path) as recording:
+        if not recording.frame_shape or not len(recording):
+            raise FileContentError(str(path), "frames", "a recording without any", "Record with RecordBuffer.")
+        clip = recording[: _count_needed(np.asarray(recording.dones, np.bool_), steps)]
+        frames = clip.frames
+        assert frames is not None
+        return np.asarray(frames), np.asarray(clip.dones, np.bool_)

@@ -1,4 +1,4 @@
-"""Where tables go: to a terminal with colours, to a pipe without them and without losing a column."""
+"""Tables and JSON on stdout, with colours on a terminal only."""
 
 from __future__ import annotations
 
@@ -14,18 +14,13 @@ _WIDTH_OF_A_PIPE = 160
 
 
 def console() -> Console:
-    """A console on stdout. Brackets are what they are: «[zstd]» is an extra, no colour."""
+    """A console on stdout, wide enough for all columns in a pipe. Brackets such as ``[fast]`` are no markup."""
     found = Console(highlight=False, markup=False)
     return found if found.is_terminal else Console(width=_WIDTH_OF_A_PIPE, highlight=False, markup=False)
 
 
 def table(title: str, columns: Iterable[str], right: Iterable[str] = ()) -> Table:
-    """An empty table.
-
-    :param title: above it
-    :param columns: their headings
-    :param right: which of them hold numbers
-    """
+    """An empty table; columns in ``right`` hold numbers."""
     made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     numbers = set(right)
     for name in columns:
@@ -34,5 +29,5 @@ def table(title: str, columns: Iterable[str], right: Iterable[str] = ()) -> Tabl
 
 
 def print_json(content: Any) -> None:
-    """Print what another program reads."""
+    """Print JSON for other programs."""
     print(json.dumps(content, indent=2))

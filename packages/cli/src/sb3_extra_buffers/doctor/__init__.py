@@ -1,6 +1,5 @@
-"""What is installed, and does it work? ``python -m sb3_extra_buffers.doctor`` prints the answer."""
+"""Diagnosis: what is installed, and whether it works. ``python -m sb3_extra_buffers.doctor`` prints the report."""
 
-from sb3_extra_buffers.doctor.examination import Finding, Report, examine, examine_plugins
-from sb3_extra_buffers.doctor.rendering import render
+from sb3_extra_buffers.doctor.report import Finding, Report, examine, examine_plugins, render
 
 __all__ = ["Finding", "Report", "examine", "examine_plugins", "render"]

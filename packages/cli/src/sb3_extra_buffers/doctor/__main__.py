@@ -1,4 +1,4 @@
-"""Print the report; the exit code is 1 if anything that is installed is broken."""
+"""Print the report; the exit code is 1 if an installed plugin is broken."""
 
 from __future__ import annotations
 

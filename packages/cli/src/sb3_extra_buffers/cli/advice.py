@@ -1,0 +1,264 @@
+"""``advise``: try every codec and layout on real observations, and print what to use."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sb3_extra_buffers.cli.console import console, print_json, table
+from sb3_extra_buffers.codecs import names
+from sb3_extra_buffers.compressed.report import readable
+from sb3_extra_buffers.errors import FileContentError, FileMissingError, FileWriteError, ParameterError
+from sb3_extra_buffers.stores import AUTO, PREFERENCES
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from stable_baselines3.common.base_class import BaseAlgorithm
+    from stable_baselines3.common.type_aliases import PolicyPredictor
+    from stable_baselines3.common.vec_env import VecEnv
+
+    from sb3_extra_buffers.advisor import Advice, Stream
+
+_QUICK_STEPS, _QUICK_ROUNDS = 500, 5
+#: Suffixes of files with observations; any other source that is no file is an environment.
+_FILES = {".npz", ".npy", ".safetensors", ".rec", ".recording"}
+#: A longer list of names is replaced by its length.
+_MAX_NAMES = 8
+#: Stands for a folder of the user.
+_FOLDER = "..."
+
+
+def advise(
+    source: Annotated[
+        str, typer.Argument(help="An environment such as ALE/MsPacman-v5, a recording, or an .npz or .npy file.")
+    ],
+    size: Annotated[int, typer.Option(help="The planned size of the buffer, in transitions.", min=1)] = 1_000_000,
+    steps: Annotated[int, typer.Option(help="Number of steps to play or to read.", min=64)] = 4_000,
+    envs: Annotated[int, typer.Option(help="Number of environments.", min=1)] = 1,
+    stack: Annotated[
+        int | None, typer.Option(help="Frames per observation; by default 4 for Atari, else 1.", min=1)
+    ] = None,
+    policy: Annotated[
+        Path | None, typer.Option(help="A saved model that chooses actions; by default, they are random.")
+    ] = None,
+    algorithm: Annotated[str, typer.Option(help="The algorithm that has saved the policy, such as DQN or PPO.")] = "",
+    prefer: Annotated[str, typer.Option(help="What matters most: speed, balanced or memory.")] = "speed",
+    codec: Annotated[
+        list[str] | None,
+        typer.Option(help="Try this codec only; may be repeated.", autocompletion=lambda: list(names())),
+    ] = None,
+    batch_size: Annotated[int, typer.Option(help="Number of transitions in a batch.", min=1)] = 32,
+    seed: Annotated[int, typer.Option(help="Seed of the environments and of random actions.")] = 0,
+    plot: Annotated[Path | None, typer.Option(help="Plot memory against time to this .png or .svg file.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Few steps and few timings, for a rough answer.")] = False,
+) -> None:
+    """Try every installed codec, level and layout on the observations of an environment, and recommend one.
+
+    The environment is made as for training with Stable-Baselines3: Atari games preprocessed and stacked, images
+    channels first. Everything is measured beside Stable-Baselines3's own buffer, in the same run.
+
+    Examples:
+
+        sb3-buffers advise ALE/MsPacman-v5 --size 1000000
+
+        sb3-buffers advise CartPole-v1
+
+        sb3-buffers advise observations.npz --prefer memory --plot memory.png
+    """
+    from sb3_extra_buffers.advisor import advise as measure
+    from sb3_extra_buffers.advisor import check_preference, draw, specs
+
+    steps = min(steps, _QUICK_STEPS) if quick else steps
+    # Refuse before a minute of work, not after it.
+    check_preference(prefer)
+    specs(codec)
+    if plot is not None:
+        _check_plot(plot)
+    stream = _stream(source, steps, envs, stack, seed, policy, algorithm)
+    rounds: dict[str, Any] = {"rounds": _QUICK_ROUNDS} if quick else {}
+    advice = measure(stream, size, prefer=prefer, codecs=codec, batch_size=batch_size, **rounds)
+    if json:
+        print_json(advice.as_json())
+    else:
+        _show(advice)
+    if quick and not json:
+        print("--quick: so few transitions say little about time, and make long chunks (prefer=memory) look too large.")
+    if plot is not None:  # after the results were printed, in case the disk is full
+        draw(advice, plot)
+        if not json:
+            print(f"Drawn to {plot}.")
+    if codec is not None:
+        _check_failed(advice)
+
+
+def _check_failed(advice: Advice) -> None:
+    """Raise if a codec that the user named has failed."""
+    for one in advice.failed:
+        if one.name.rpartition(" ")[2] not in (AUTO, *PREFERENCES):
+            allowed = f"it fails on these observations ({one.reason.rstrip('.')})"
+            raise ParameterError("advise", "codec", one.name, allowed, "Leave it out, or report this to its author.")
+
+
+def _stream(
+    source: str, steps: int, envs: int, stack: int | None, seed: int, policy: Path | None, algorithm: str
+) -> Stream:
+    from sb3_extra_buffers.advisor import make, play, read
+
+    path = Path(source)
+    if path.is_file() or path.suffix in _FILES or (path.is_dir() and os.sep in source):
+        given = {"stack": stack, "policy": policy, "algorithm": algorithm, "envs": None if envs == 1 else envs}
+        for name, value in given.items():
+            if value:
+                allowed = "it is for environments; the observations of a file are used as they are"
+                raise ParameterError("advise", name, value, allowed, "Leave it out.")
+        return read(path, steps)
+    if algorithm and policy is None:
+        raise ParameterError("advise", "algorithm", algorithm, "it is for --policy, which is missing")
+    env = make(source, envs, stack, seed)
+    model = None if policy is None else _load_policy(policy, algorithm, env)
+    return play(env, source, max(64, steps // envs), model, seed)
+
+
+def _check_plot(path: Path) -> None:
+    """Refuse a plot that could not be written."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    endings = sorted(FigureCanvasBase.get_supported_filetypes())
+    if path.suffix[1:].lower() not in endings:
+        raise ParameterError("advise", "plot", str(path), f"its name must end in one of: .{', .'.join(endings)}")
+    if not path.parent.is_dir():
+        raise FileMissingError(str(path.parent), "Make the folder first.")
+    if path.is_dir():
+        raise ParameterError("advise", "plot", str(path), "it is a folder", "Give the name of a file.")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        hint = "Give a file in a folder of yours."
+        raise FileWriteError(str(path), "advise --plot", "permission denied", hint)
+
+
+def _load_policy(policy: Path, algorithm: str, env: VecEnv) -> PolicyPredictor:
+    """Load a saved model, and refuse one for other spaces than those of the environment."""
+    kinds = _algorithms()
+    if algorithm.lower() not in kinds:
+        allowed = f"it must be the one that has saved the policy: {', '.join(kind.__name__ for kind in kinds.values())}"
+        raise ParameterError("advise", "algorithm", algorithm, allowed)
+    if not policy.exists() and not policy.with_suffix(".zip").exists():
+        raise FileMissingError(str(policy))
+    kind = kinds[algorithm.lower()]
+    try:
+        model: BaseAlgorithm = kind.load(policy, device="cpu")
+    except Exception as error:  # any error of Stable-Baselines3
+        hint = "Name the algorithm that has saved it with --algorithm."
+        problem = f"a file that it cannot load ({type(error).__name__}: {error})"
+        raise FileContentError(str(policy), f"a policy of {kind.__name__}", problem, hint) from error
+    for name in ("observation_space", "action_space"):
+        expected, found = getattr(env, name), getattr(model, name)
+        if found != expected:
+            hint = "Use the environment that it was trained in."
+            raise FileContentError(
+                str(policy), f"a policy with {name} {_line(expected)}", f"one with {_line(found)}", hint
+            )
+    return model
+
+
+def _algorithms() -> dict[str, Any]:
+    """All algorithms, by name in lower case."""
+    import stable_baselines3
+
+    modules = [stable_baselines3]
+    if find_spec("sb3_contrib") is not None:
+        modules.append(import_module("sb3_contrib"))
+    found = {name: part for module in modules for name, part in vars(module).items() if hasattr(part, "learn")}
+    return {name.lower(): part for name, part in found.items()}
+
+
+def _line(space: Any) -> str:
+    """A space in one line, also if it has many bounds."""
+    return " ".join(str(space).split())
+
+
+def _show(advice: Advice) -> None:
+    """Print the measurements and the recommendation."""
+    out, stream = console(), advice.stream
+    out.print(f"{stream.label}: {stream.observation_space}")
+    out.print(f"{stream.transitions:,} transitions, {_tried(advice)}, {len(advice.measured)} buffers measured.\n")
+    out.print(_table(advice))
+    out.print(
+        f"memory: of {advice.transitions:,} transitions, extrapolated. In brackets: times Stable-Baselines3's own."
+    )
+    out.print(f"time: of add and, every 4th step, sample({advice.batch_size}), relative to Stable-Baselines3's.")
+    out.print("*: nothing else is better in both memory and time.")
+    for reason, dropped in _dropped(advice).items():
+        several = f"{len(dropped)} codecs and levels" if len(dropped) > _MAX_NAMES else ", ".join(dropped)
+        out.print(f"In no buffer: {several}: {reason}.")
+    for one in advice.failed:
+        out.print(f"\nFailed: {one.name}: {one.reason}")
+    _recommend(out, advice)
+
+
+def _tried(advice: Advice) -> str:
+    from sb3_extra_buffers.advisor.advice import TOO_SMALL
+
+    if advice.screened:
+        return f"{len(advice.screened)} codecs and levels tried"
+    if not advice.tried:
+        return TOO_SMALL
+    return "no codec worked" if advice.failed else "no codec tried"
+
+
+def _dropped(advice: Advice) -> dict[str, list[str]]:
+    """Codecs that were not measured in a buffer, by reason."""
+    found: dict[str, list[str]] = {}
+    for one in advice.dropped:
+        found.setdefault(one.reason, []).append(str(one.spec))
+    return found
+
+
+def _table(advice: Advice) -> Table:
+    numbers = ("memory", "smaller", "add, us", "sample, ms", "time")
+    shown = table("", ("  stored as", *numbers), right=numbers)
+    for one in advice.as_json()["measured"]:
+        factor = one["times_smaller"]
+        shown.add_row(
+            f"{'*' if one['on_pareto_front'] else ' '} {one['name']}",
+            readable(one["nbytes"]),
+            f"{factor:,.0f}x" if factor >= 10 else f"{factor:.1f}x",
+            f"{one['add_us']:,.1f} ({one['add_to_sb3']:.2f})",
+            f"{one['sample_ms']:.3f} ({one['sample_to_sb3']:.2f})",
+            f"{one['cost_to_sb3']:.2f}",
+            style="bold green" if one["name"] == advice.verdict.chosen.candidate.name else "",
+        )
+    shown.columns[0].no_wrap = True  # numbers without names are useless on a narrow terminal
+    return shown
+
+
+def _recommend(out: Console, advice: Advice) -> None:
+    out.print()
+    if not advice.verdict.compress:
+        out.print(f"{advice.verdict.reason} Keep Stable-Baselines3's own {advice.stream.plain_class.__name__}.")
+        return
+    name = advice.verdict.chosen.candidate.name
+    out.print(f"Recommended: {name}. {advice.verdict.reason}\n")
+    for line in advice.lines:
+        out.print(f"    {line}", soft_wrap=True)
+    memory = _memory()
+    if memory and advice.verdict.chosen.nbytes(advice.transitions) > memory:
+        in_a_file = advice.lines_in_a_file(_FOLDER)
+        file = "keep it in a file" if in_a_file else "install a heap that stores in files (sb3-buffers heaps)"
+        out.print(f"\nThis machine has {readable(memory)} of memory: choose a smaller buffer, or {file}.\n")
+        for line in in_a_file:
+            out.print(f"    {line}", soft_wrap=True)
+
+
+def _memory() -> int:
+    """Memory of this machine in bytes; 0 if unknown."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return 0

@@ -1,0 +1,154 @@
+"""Load and use every installed plugin once, and report versions and errors."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+from sb3_extra_buffers import codecs, frames, heaps
+from sb3_extra_buffers.errors import ExtraBuffersError, HeapStateError, PayloadError
+from sb3_extra_buffers.registry import Registry
+
+#: Versions in a bug report: our distributions, what they need, and what they are used with.
+_PACKAGES = (
+    "sb3-extra-buffers",
+    "sb3-extra-buffers-core",
+    "sb3-extra-buffers-storage",
+    "sb3-extra-buffers-recording",
+    "sb3-extra-buffers-gpu",
+    "sb3-extra-buffers-cli",
+    "numpy",
+    "pluggy",
+    "stable-baselines3",
+    "sb3-contrib",
+    "gymnasium",
+    "torch",
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One plugin: its distribution, and whether it works."""
+
+    kind: str
+    name: str
+    distribution: str
+    works: bool
+    #: Its summary if it works, the whole error if it does not.
+    detail: str
+    #: The allowed levels, if it works and has any.
+    levels: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Versions of packages, and all installed plugins."""
+
+    versions: dict[str, str]
+    findings: tuple[Finding, ...]
+
+    @property
+    def healthy(self) -> bool:
+        """Whether every installed plugin works."""
+        return all(finding.works for finding in self.findings)
+
+
+def examine() -> Report:
+    """Load and try every installed codec, heap and frame kernel. A broken one is a finding, not an exception."""
+    versions = {"python": f"{platform.python_version()} on {sys.platform} ({platform.machine()})"}
+    versions |= {package: _version(package) for package in _PACKAGES}
+    return Report(versions, tuple(finding for registry in _TRIALS for finding in examine_plugins(registry)))
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _try_codec(name: str) -> None:
+    """Encode and decode one cell."""
+    codec = codecs.bind(name, codecs.CellSpec("u1", 64))
+    cell, out = bytes(range(64)), bytearray(64)
+    codec.decode_into(codec.encode(cell), out)
+    if out != cell:
+        raise PayloadError(name, 64, "decoding did not return the test cell")
+
+
+def _try_heap(name: str) -> None:
+    """Store one payload and read it."""
+    required = heaps.registry.load(name).required
+    if set(required) - {"capacity"}:
+        return  # unknown parameters: it cannot be created here
+    heap = heaps.create(name, 1, **dict.fromkeys(required, 4096))
+    heap.reserve(np.zeros(1, np.int64), 4)[:] = 7
+    heap.commit(np.array([4]))
+    starts, lengths = heap.locate(np.zeros(1, np.int64))
+    if bytes(heap.view(starts.item(), lengths.item())) != bytes([7] * 4):
+        raise HeapStateError(name, "read a test payload", "other bytes came back")
+
+
+def _try_kernels(name: str) -> None:
+    """Pack two frames, and compare with the reference."""
+    packed, expected = (_packed(one) for one in (name, frames.REFERENCE))
+    if packed != expected:
+        raise PayloadError(name, len(packed), "test frames were packed into other bytes")
+
+
+def _packed(name: str) -> bytes:
+    streams = frames.Streams(frames.whole(64), chunk=4, streams=1, cells=2, slots=8)
+    frames.create(name).write(streams, np.arange(2), np.arange(128, dtype=np.uint8).reshape(2, 64), 0)
+    return bytes(streams.filling.packed(0, 2))
+
+
+_TRIALS: dict[Registry[Any], Callable[[str], None]] = {
+    codecs.registry: _try_codec,
+    heaps.registry: _try_heap,
+    frames.registry: _try_kernels,
+}
+
+
+def examine_plugins(registry: Registry[Any]) -> list[Finding]:
+    """Load and try every plugin of one registry.
+
+    :param registry: of codecs, heaps or frame kernels
+    """
+    found = []
+    for name, offers in registry.offers().items():
+        levels = ""
+        try:
+            plugin = registry.load(name)
+            _TRIALS[registry](name)
+        except ExtraBuffersError as error:
+            works, detail = False, str(error)
+        except Exception as error:  # any error of a plugin belongs in the report
+            works, detail = False, f"{type(error).__name__}: {error}"
+        else:
+            works, detail, levels = True, plugin.summary, str(getattr(plugin, "levels", None) or "")
+        found.append(Finding(registry.kind.label, name, ", ".join(map(str, offers)), works, detail, levels))
+    return found
+
+
+def render(report: Report) -> str:
+    """The report as plain text in columns, with the full errors of broken plugins at the end."""
+    width = max(map(len, report.versions))
+    lines = [f"{package:<{width}}  {found}" for package, found in report.versions.items()]
+    rows = [(f.kind, f.name, "ok" if f.works else "BROKEN", f.distribution) for f in report.findings]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)] if rows else []
+    lines.append("")
+    for row, finding in zip(rows, report.findings):
+        columns = "  ".join(f"{text:<{size}}" for text, size in zip(row, widths))
+        levels = f" (levels {finding.levels})" if finding.levels else ""
+        lines.append(f"{columns}  {row[3]}" + (f"  {finding.detail}{levels}" if finding.works else ""))
+    broken = [finding for finding in report.findings if not finding.works]
+    lines += ["", *(f"BROKEN {finding.kind} {finding.name!r}: {finding.detail}" for finding in broken)]
+    if not broken:
+        lines.append(f"All {len(rows)} plugins work.")
+    return "\n".join(lines)
