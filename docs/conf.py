@@ -82,6 +82,9 @@ READABLE = {
     r"~numpy\._typing\._array_like\._Buffer \| .*\| complex \| bytes \| str \| [\w.~]+\[[^]]*\]": "ArrayLike",
 }
 
+#: Readmes of distributions are also shown by package indexes, so their links to this repository are absolute.
+REPOSITORY = "https://github.com/Trenza1ore/sb3-extra-buffers/blob/main/"
+_ABSOLUTE = re.compile(rf"\]\({re.escape(REPOSITORY)}([^)#\s]+)")
 _LINK = re.compile(r"\]\((?!https?://|mailto:|#)([^)#\s]+)")
 _ENTRY = re.compile(r"^\| \[`?([^]`]+)`?\]\(([^)#]+)\.md\) \|", re.MULTILINE)
 
@@ -124,7 +127,7 @@ def relinked(text: str, folder: Path, name: str) -> str:
         shown = SHOWN_BY.get(target.relative_to(ROOT).as_posix())
         return f"]({relpath(DOCS / shown if shown else target, page)}"
 
-    return _LINK.sub(replace, text)
+    return _LINK.sub(replace, _ABSOLUTE.sub(lambda link: f"]({relpath(ROOT / link[1], folder)}", text))
 
 
 def chapters(text: str) -> list[str]:

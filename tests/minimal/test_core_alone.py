@@ -50,9 +50,7 @@ def test_it_says_how_to_get_the_other_codecs(asked, home):
 
 @pytest.mark.parametrize(("asked", "home"), [("mmap", "heap-mmap"), ("device", "gpu"), ("device-ring", "gpu")])
 def test_it_says_how_to_get_the_other_heaps(asked, home):
-    with pytest.raises(
-        UnknownPluginError, match=rf"Installed: memory, ring\..*pip install sb3-extra-buffers-{home}$"
-    ):
+    with pytest.raises(UnknownPluginError, match=rf"Installed: memory, ring\..*pip install sb3-extra-buffers-{home}$"):
         heaps.create(asked, 10)
 
 
