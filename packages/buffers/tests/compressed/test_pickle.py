@@ -247,6 +247,27 @@ def test_a_codec_that_is_missing_when_loading_is_named_with_the_command_that_ins
     codecs.registry.refresh()
 
 
+@pytest.mark.parametrize("layout", ["cells", "frames"])
+@pytest.mark.parametrize("route", [copy.deepcopy, lambda array: pickle.loads(pickle.dumps(array))])
+def test_an_array_of_a_buffer_can_be_copied_alone(route, layout):
+    """Many chunks, so that there are reference frames and addresses of chunks that were read."""
+    space, rng = spaces.Box(0, 255, (3, 40, 40), np.uint8), np.random.default_rng(0)
+    buffer = CompressedReplayBuffer(200, space, ACTIONS, n_envs=1, device="cpu", layout=layout)
+    shown = np.repeat(rng.integers(1, 9, (1, 1, 40, 40)), 210, axis=0).astype(np.uint8)
+    shown[np.arange(210), 0, rng.integers(0, 40, 210), rng.integers(0, 40, 210)] ^= 1
+    for step in range(200):
+        obs, following = (np.concatenate(shown[first : first + 3])[np.newaxis] for first in (step, step + 1))
+        buffer.add(obs, following, np.zeros((1, 1)), np.zeros(1), np.zeros(1), [{}])
+    expected = [np.asarray(buffer.observations).copy(), np.asarray(buffer.next_observations).copy()]
+    twins = [route(buffer.observations), route(buffer.next_observations)]
+    buffer.reset()
+    for twin, content in zip(twins, expected):
+        assert (np.asarray(twin) == content).all()
+        twin[3] = 7
+        assert (twin[3] == 7).all()
+        assert (twin[4] == content[4]).all()
+
+
 # A pickle of a training run outlives the private modules of the version that wrote it.
 
 #: Modules that a pickle may name: public ones, and those that heaps are registered by.

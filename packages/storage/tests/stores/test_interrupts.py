@@ -97,9 +97,20 @@ def requested(*, codec=None, shape=(NBYTES * 20,), **options):
     return build_stores([request], Place())[0][0]
 
 
-def images():
-    request = FrameRequest("x", (3, 20, 20), np.dtype(np.uint8), CELLS, ENVS, has_next=True, may_be_cells=True)
-    return build_stores([request], Place())[0][0]
+IMAGES = FrameRequest("x", (3, 20, 20), np.dtype(np.uint8), CELLS, ENVS, has_next=True, may_be_cells=True)
+
+
+class Images:
+    """A store of frames, with a way to copy it."""
+
+    def __init__(self, heap=None):
+        (self.store,), self.heap = build_stores([IMAGES], Place(), heap)
+        self.row_nbytes, self.write, self.read = self.store.row_nbytes, self.store.write, self.store.read
+
+    def __deepcopy__(self, memo):
+        twin = Images(copy.deepcopy(self.heap, memo))
+        twin.store.restore(self.store.state())
+        return twin
 
 
 #: For each kind of store: how to make it, and whether it has next observations.
@@ -120,7 +131,7 @@ KINDS = {
     "deferred codec, shared": (lambda: requested(has_next=True), True),
     "deferred codec, rewritten": (lambda: requested(is_rewritten=True), False),
     "requested codec, pair": (lambda: requested(codec=CodecSpec("rle"), shape=(NBYTES,), has_next=True), True),
-    "deferred frames": (images, True),
+    "deferred frames": (Images, True),
 }
 
 

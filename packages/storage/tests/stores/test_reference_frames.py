@@ -1,8 +1,10 @@
 """``ReferenceFrames``: a reference frame is kept while it makes chunks smaller."""
 
+import copy
 import pickle
 
 import numpy as np
+import pytest
 
 from sb3_extra_buffers import frames
 from sb3_extra_buffers.stores.reference_frames import ReferenceFrames
@@ -85,11 +87,18 @@ def test_reference_frames_are_kept_when_cleared():
     assert chunk(references, 1, slightly_changed(SCENE, 5)) == 1
 
 
-def test_a_copy_has_addresses_of_its_own_frames():
+def restored(references):
+    twin = make()
+    twin.restore(references.state())
+    return twin
+
+
+@pytest.mark.parametrize("route", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one)), restored])
+def test_a_copy_has_addresses_of_its_own_frames(route):
     references = make()
     for slot in range(4):
         chunk(references, slot, slightly_changed(SCENE, 5))
-    twin = pickle.loads(pickle.dumps(references))
+    twin = route(references)
     own_numbers, own, other = references.of_slot, references.addresses, twin.addresses
     np.testing.assert_array_equal(own_numbers, twin.of_slot)
     assert (own[own_numbers[:4]] != other[own_numbers[:4]]).all()

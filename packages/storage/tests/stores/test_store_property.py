@@ -148,14 +148,25 @@ class FrameMachine(Machine):
     )
     def make(self, geometry, place, kernels, codec):
         name, parameters = place
-        cells, made = self.STREAMS * self.STEPS, frames.create(kernels)
-        slots = slots_for(geometry, 8, self.STREAMS, 2 * cells)
-        heap = heaps.create(name, slots, **parameters)
-        chunks = ChunkStore(made, codec, None, heap, 0, slots, self.STREAMS, geometry.frame_nbytes)
-        store = FrameStore(Streams(geometry, 8, self.STREAMS, cells, slots, 2), chunks, made, cells)
-        self.begin(store, heap, 2, cells, geometry.row_nbytes, parameters.get("capacity") == 900)
-        self.geometry, self.step = geometry, 0
+        cells = self.STREAMS * self.STEPS
+        heap = heaps.create(name, slots_for(geometry, 8, self.STREAMS, 2 * cells), **parameters)
+        self.geometry, self.step, self.coding = geometry, 0, (kernels, codec)
+        self.begin(self.build(heap), heap, 2, cells, geometry.row_nbytes, parameters.get("capacity") == 900)
         self.stacks = np.zeros((self.STREAMS, geometry.depth, geometry.frame_nbytes), np.uint8)
+
+    def build(self, heap):
+        kernels, codec = self.coding
+        geometry, slots, made = self.geometry, heap.cells, frames.create(kernels)
+        chunks = ChunkStore(made, codec, None, heap, 0, slots, self.STREAMS, geometry.frame_nbytes)
+        cells = self.STREAMS * self.STEPS
+        return FrameStore(Streams(geometry, 8, self.STREAMS, cells, slots, 2), chunks, made, cells)
+
+    @rule(duplicate=st.sampled_from(COPIES))
+    def go_on_with_a_restored_store(self, duplicate):
+        left, self.heap = self.store, duplicate(self.heap)
+        self.store = self.build(self.heap)
+        self.store.restore(left.state())
+        left.clear()
 
     def observe(self):
         rows = np.empty((self.STREAMS, self.geometry.row_nbytes), np.uint8)

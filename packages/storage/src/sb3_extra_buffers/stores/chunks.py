@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -267,3 +268,7 @@ class ChunkStore:
 
     def _specs(self) -> dict[str, CodecSpec | None]:
         return {"codec": self._codec, "fallback": self._fallback}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._forget_addresses()  # they are those of the original

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,3 +172,7 @@ class ReferenceFrames:
         self._users, self._unused, self._current, self._best, self._rent = users, unused, current, best, rent
         self.addresses = np.zeros(len(users), np.uint64)
         self.addresses[kept] = frames.ctypes.data + self._nbytes * np.arange(len(kept), dtype=np.uint64)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._note_addresses()  # a copy has frames of its own
