@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers.arrays import CompressedArray
-from sb3_extra_buffers.arrays.indexing import has_arrays, picks_whole_cells
+from sb3_extra_buffers.arrays.indexing import CellNumbers, has_arrays, picks_whole_cells
 from sb3_extra_buffers.errors import ObservationError
 
 ALL = slice(None)
@@ -192,3 +192,65 @@ def test_iterating_gives_rows_and_ends():
     rows = list(array)
     assert len(rows) == 4
     assert all((row == expected).all() for row, expected in zip(rows, full))
+
+
+# Cell numbers, which are computed instead of stored.
+
+ROWS = np.array([5, 0, 5, 2])
+ENVS = np.array([1, 0, 2, 2])
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        0,
+        5,
+        -1,
+        np.int64(3),
+        (2,),
+        (2, 1),
+        (ROWS, ENVS),
+        (ROWS, ENVS - 1),
+        (ROWS - 6, ENVS),
+        (ROWS.astype(np.uint8), ENVS.astype(np.int32)),
+        (ROWS[:, np.newaxis], ENVS),
+        (ROWS[:0], ENVS[:0]),
+        ROWS,
+        (ROWS,),
+        (slice(1, 4), ENVS),
+        slice(None, None, 2),
+        Ellipsis,
+        np.array([True, False, True, True, False, False]),
+        (np.array([True, False, True, True, False, False]), 1),
+        True,
+        (None, 1),
+    ],
+)
+def test_cell_numbers_are_those_of_an_array_of_numpy(key):
+    expected, found = np.arange(18).reshape(6, 3)[key], CellNumbers((6, 3))[key]
+    np.testing.assert_array_equal(found, expected)
+    assert np.shape(found) == np.shape(expected)
+    assert np.asarray(found).dtype == np.int64
+
+
+@pytest.mark.parametrize("key", [6, -7, (ROWS, ENVS + 1), (ROWS + 1, ENVS), (ROWS - 7, ENVS), (0, 0, 0), 1.5])
+def test_cell_numbers_refuse_what_numpy_refuses(key):
+    with pytest.raises(IndexError):
+        CellNumbers((6, 3))[key]
+
+
+@pytest.mark.parametrize("shape", [(7,), (2, 3, 4)])
+def test_cell_numbers_with_another_number_of_axes(shape):
+    numbers, expected = CellNumbers(shape), np.arange(np.prod(shape)).reshape(shape)
+    assert (len(numbers), numbers.ndim, numbers.size) == (len(expected), expected.ndim, expected.size)
+    np.testing.assert_array_equal(numbers, expected)
+    np.testing.assert_array_equal(numbers[1], expected[1])
+    places = tuple(np.array([0, 1]) for _ in shape)
+    np.testing.assert_array_equal(numbers[places], expected[places])
+
+
+def test_cell_numbers_in_another_shape():
+    numbers, expected = CellNumbers((6, 3)), np.arange(18).reshape(6, 3)
+    np.testing.assert_array_equal(numbers.swapaxes(0, 1), expected.T)
+    np.testing.assert_array_equal(numbers.reshape((2, 9)), expected.reshape(2, 9))
+    np.testing.assert_array_equal(numbers.reshape(-1), expected.reshape(-1))
