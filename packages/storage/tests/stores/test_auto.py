@@ -274,10 +274,10 @@ def test_each_role_has_its_level(fake, monkeypatch, levels, expected):
     assert tuple(codec.spec.params["level"] for codec in found) == expected
 
 
-def test_if_memory_matters_most_the_cost_does_not_count(fake):
+@pytest.mark.parametrize("role", Role)
+def test_the_cost_counts_for_chunks_too(fake, role):
     fake("third", 20, "Automatic(decode_cost=1e9)")
-    assert choose_for_chunks(Role.SMALLEST, HALF[0]).codec.spec.name == "third"
-    assert choose_for_chunks(Role.PATCHES, HALF[0]).codec.spec.name != "third"
+    assert choose_for_chunks(role, HALF[0]).codec.spec.name != "third"
 
 
 BROKEN = {
