@@ -190,7 +190,11 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
         #: The arrays by name.
         self.entries: dict[str, Entry] = {entry.name: entry for entry in self._layout.entries}
         #: What the writer passed as metadata.
-        self.metadata: Any = self._parsed_metadata()
+        self.metadata: Any
+        try:
+            self.metadata = json.loads(self._layout.metadata)
+        except (ValueError, RecursionError) as error:
+            raise FileDamagedError(str(self.path), (f"the metadata: {error}",)) from None
 
     @property
     def kind(self) -> str:
@@ -285,12 +289,6 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
         if crc32(content[self._begin + 4 * OF_BLOCKS : end]) != sums[OF_CHECKSUMS]:
             raise FileDamagedError(str(self.path), (f"the checksums, bytes {self._begin + 4} to {end - 1}",))
         return layout
-
-    def _parsed_metadata(self) -> Any:
-        try:
-            return json.loads(self._layout.metadata)
-        except (ValueError, RecursionError) as error:
-            raise FileDamagedError(str(self.path), (f"the metadata: {error}",)) from None
 
     def _bytes_of(self, entry: Entry) -> memoryview:
         return self._whole()[self._begin + entry.begin : self._begin + entry.end]

@@ -52,20 +52,11 @@ def digest(block: memoryview) -> bytes:
     return sha256(block).digest()[:_DIGEST_NBYTES]
 
 
-def block_name(array: str, index: int) -> str:
-    """The name of an array's block in its segment."""
-    return f"{array}#{index}"
-
-
-def log_part_name(log: str, begin: int) -> str:
-    """The name of a part of a log in its segment."""
-    return f"{log}@{begin}"
-
-
 @dataclass(frozen=True)
 class BlockedArray:
     """An array stored as blocks, with the number of the segment and the digest of each of them."""
 
+    name: str
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     files: list[int]
@@ -74,6 +65,10 @@ class BlockedArray:
     @property
     def nbytes(self) -> int:
         return math.prod(self.shape) * self.dtype.itemsize
+
+    def block_name(self, index: int) -> str:
+        """The name of a block in its segment."""
+        return f"{self.name}#{index}"
 
     def block_nbytes(self, index: int) -> int:
         """Size of a block."""
@@ -87,6 +82,10 @@ class LogPart:
     begin: int
     end: int
     file: int
+
+    def name(self, key: str) -> str:
+        """The name of the part in its segment."""
+        return f"{key}@{self.begin}"
 
 
 @dataclass(frozen=True)
@@ -173,7 +172,7 @@ def _parsed(file: ArrayFile) -> Manifest:
     arrays, digests, done = {}, file["digests"].tobytes(), 0
     for name, entry in said["arrays"].items():
         dtype, numbers = DTYPES[entry["dtype"]], [_checked_number(number) for number in entry["files"]]
-        found = BlockedArray(dtype, checked_shape(name, dtype, entry["shape"]), numbers, [])
+        found = BlockedArray(name, dtype, checked_shape(name, dtype, entry["shape"]), numbers, [])
         count = -(-found.nbytes // BLOCK_NBYTES)
         if len(numbers) != count:
             raise ValueError(f"{name!r} has {len(numbers)} blocks")

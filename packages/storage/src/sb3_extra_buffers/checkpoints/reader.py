@@ -18,8 +18,6 @@ from sb3_extra_buffers.checkpoints.manifest import (
     BlockedArray,
     Manifest,
     Segments,
-    block_name,
-    log_part_name,
     read_manifest,
 )
 from sb3_extra_buffers.checkpoints.memory_map import allocate_mappable, can_map, is_mappable, is_page_aligned, map_over
@@ -61,12 +59,12 @@ def load_state(path: str | os.PathLike[str], verify: bool = False) -> tuple[Stat
 
 
 def _assembled(manifest: Manifest, segments: Segments) -> State:
-    stored = {name: _StoredArray(name, array, segments) for name, array in manifest.arrays.items()}
+    stored = {name: _StoredArray(array, segments) for name, array in manifest.arrays.items()}
     arrays = {**manifest.inline, **{name: found.array() for name, found in stored.items()}}
     pieces: dict[str, list[Piece]] = {key: [] for key in manifest.logs}
     for key, parts in manifest.logs.items():
         for part in parts:
-            content = segments.item(part.file, log_part_name(key, part.begin), part.end - part.begin)
+            content = segments.item(part.file, part.name(key), part.end - part.begin)
             pieces[key].append(Piece(part.begin, content))
     return State(manifest.facts, arrays, [], pieces, stored)
 
@@ -100,12 +98,12 @@ class _StoredArray:
     Whole pages are mapped, the rest is copied.
     """
 
-    def __init__(self, name: str, blocked: BlockedArray, segments: Segments) -> None:
+    def __init__(self, blocked: BlockedArray, segments: Segments) -> None:
         # All blocks are looked up before memory is allocated, so a file cannot claim more than it has.
-        self._name, self._blocked, self._segments = name, blocked, segments
+        self._blocked, self._segments = blocked, segments
         runs: list[_Run] = []
         for index, number in enumerate(blocked.files):
-            nbytes, begin, block = blocked.block_nbytes(index), index * BLOCK_NBYTES, block_name(name, index)
+            nbytes, begin, block = blocked.block_nbytes(index), index * BLOCK_NBYTES, blocked.block_name(index)
             file = segments.file_with(number, block, nbytes)
             run = _Run(begin, begin + nbytes, file, file.offset(block))
             if runs and runs[-1].precedes(run):
@@ -142,5 +140,5 @@ class _StoredArray:
         for place in range(begin, end, BLOCK_NBYTES):
             index = place // BLOCK_NBYTES
             nbytes = self._blocked.block_nbytes(index)
-            block = self._segments.item(self._blocked.files[index], block_name(self._name, index), nbytes)
-            target[place : place + nbytes] = block
+            block = self._blocked.files[index], self._blocked.block_name(index), nbytes
+            target[place : place + nbytes] = self._segments.item(*block)

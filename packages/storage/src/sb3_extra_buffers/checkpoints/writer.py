@@ -26,9 +26,7 @@ from sb3_extra_buffers.checkpoints.manifest import (
     Manifest,
     Segment,
     Segments,
-    block_name,
     digest,
-    log_part_name,
     read_manifest,
     segment_number,
     write_segments,
@@ -121,7 +119,7 @@ def _flock(folder: Path) -> Iterator[None]:
 def _current(folder: Path) -> tuple[Manifest | None, set[int]]:
     """The checkpoint in a folder, and the segments to keep. A newer format version is refused.
 
-    The manifest is ``None`` if there is none, or if it is damaged; then all segments are kept.
+    The manifest is ``None`` if there is none or if it is damaged. Of a damaged one, all segments are kept.
     """
     names = {path.name: segment_number(path) for path in folder.iterdir()}
     if MANIFEST_NAME not in names:
@@ -204,7 +202,7 @@ class _Plan:
             if before is not None and before.dtype == array.dtype:
                 for index, (old, new, file) in enumerate(zip(before.digests, digests, before.files)):
                     files[index] = file if old == new else _NEW
-            self.arrays[name] = BlockedArray(array.dtype, array.shape, files, digests)
+            self.arrays[name] = BlockedArray(name, array.dtype, array.shape, files, digests)
             self._contents[name] = array
 
     def _plan_logs(self, state: State, saved: Manifest | None) -> None:
@@ -244,29 +242,27 @@ class _Plan:
 
     def check_arrays(self, known: Manifest, source: Segments) -> None:
         """Refuse blocks that differ from the loaded ones because their file is damaged."""
-        for name in self.arrays.keys() & known.arrays.keys():
-            before = known.arrays[name]
-            for index, (old, new) in enumerate(zip(before.digests, self.arrays[name].digests)):
+        for name, before in known.arrays.items():
+            digests = self.arrays[name].digests if name in self.arrays else []
+            for index, (old, new) in enumerate(zip(before.digests, digests)):
                 if old != new:
-                    source.check(before.files[index], block_name(name, index))
+                    source.check(before.files[index], before.block_name(index))
 
     def items(self) -> dict[str, NDArray[np.uint8]]:
         """All bytes to write, by name, without copying what is in memory."""
-        # Full blocks come first: their size is a multiple of the page size, so all of them can be mapped.
         found: dict[str, NDArray[np.uint8]] = {}
-        last: dict[str, NDArray[np.uint8]] = {}
         for name, array in self.arrays.items():
             for index, (file, block) in enumerate(zip(array.files, split(self._contents[name], BLOCK_NBYTES))):
                 if file == _NEW:
-                    content = np.frombuffer(block, np.uint8)
-                    group = found if len(content) == BLOCK_NBYTES else last
-                    item = block_name(name, index)
-                    group[item], self._assign[item] = content, partial(array.files.__setitem__, index)
-        found.update(last)
+                    item = array.block_name(index)
+                    found[item] = np.frombuffer(block, np.uint8)
+                    self._assign[item] = partial(array.files.__setitem__, index)
+        # Full blocks come first: their size is a multiple of the page size, so all of them can be mapped.
+        found = dict(sorted(found.items(), key=lambda item: len(item[1]) < BLOCK_NBYTES))
         for key, parts in self.logs.items():
             for part in parts:
                 if part.file == _NEW:
-                    item = log_part_name(key, part.begin)
+                    item = part.name(key)
                     found[item], self._assign[item] = self._read(key, part), partial(setattr, part, "file")
         return found
 
