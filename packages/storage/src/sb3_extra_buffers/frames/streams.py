@@ -217,7 +217,7 @@ class Streams:
         _, free, used = self.numbers.tolist()
         free, used = (free - 1, used) if free else (free, used + 1)
         users = self.users.item(complete) - 1
-        changes = [(self.users, slot, 1), (self.sizes, slot, 0), (self.previous, slot, complete)]
+        changes: list[Change] = [(self.users, slot, 1), (self.sizes, slot, 0), (self.previous, slot, complete)]
         changes.append((self.users, complete, users))
         if not users:
             changes.append((self.free, free, complete))
