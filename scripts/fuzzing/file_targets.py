@@ -56,7 +56,7 @@ def resealed(content: bytes) -> bytes:
         layout = parse(content[LENGTH_NBYTES:begin], len(content) - begin)
     except HeaderError:
         return bytes(sealed)
-    data = memoryview(content)[begin:]
+    data = np.frombuffer(content, np.uint8)[begin:]
     arrays = (data[entry.begin : entry.end] for entry in layout.entries)
     sums = [crc32(block) for array in arrays for block in split(array, CHECKSUM_BLOCK_NBYTES)]
     table = np.zeros(layout.checksums.shape, "<u4")

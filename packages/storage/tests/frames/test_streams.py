@@ -8,7 +8,6 @@ import pytest
 from sb3_extra_buffers import frames
 from sb3_extra_buffers.checkpoints import StateError
 from sb3_extra_buffers.frames import FrameGeometry, Streams
-from sb3_extra_buffers.frames.streams import OpenChunks
 from sb3_extra_buffers.frames.workbench import Workbench, play
 
 GEOMETRY = FrameGeometry(4, 1, 60)
@@ -203,11 +202,11 @@ def test_the_parts_are_the_whole():
 
 
 def test_a_pickle_has_no_room_for_the_worst_case():
-    filling = OpenChunks(3, 20, 50_000)
-    filling.steps[1, :4], filling.content[2, :9] = 5, 7
-    filling.filled[1:] = (4, 0), (0, 9)
-    packed = pickle.dumps(filling)
-    assert len(packed) < 320_000  # the base and the newest frame of three streams
+    streams, content = frames.Streams(frames.whole(50_000), 20, 3, 10, 20), np.zeros((2, 50_000), np.uint8)
+    content[0, 300:304], content[1, 9:18] = 5, 7
+    frames.create("numpy").write(streams, np.array([1, 2]), content, 0)
+    packed = pickle.dumps(streams)
+    assert len(packed) < 470_000  # the base, the newest frame and the last observation of three streams
     twin = pickle.loads(packed)
-    for name, part in vars(filling).items():
-        np.testing.assert_array_equal(getattr(twin, name), part)
+    for name, part in vars(streams.filling).items():
+        np.testing.assert_array_equal(getattr(twin.filling, name), part)

@@ -72,13 +72,12 @@ class CompressedArray:
         if not leading or 0 in leading:
             raise ParameterError("CompressedArray", "shape", shape, "it must have at least one cell")
         asked = dtypes.get("elem_type") if isinstance(dtypes, Mapping) else dtypes
-        stored = storable(dtype if asked is None else asked)
-        count, size = math.prod(leading), math.prod(item)
-        if size:
-            request = parse_request(compression_method, compression_kwargs, decompression_kwargs)
-            asked_store = StoreRequest("CompressedArray", item, stored, count, codec=request)
-            (store,), _ = build_stores([asked_store], Place(heap, dict(heap_kwargs or {}), threads))
-        self._place(store if size else None, CellNumbers(leading), item, np.dtype(dtype), stored)
+        stored, store = storable(dtype if asked is None else asked), None
+        if math.prod(item):
+            codec = parse_request(compression_method, compression_kwargs, decompression_kwargs)
+            request = StoreRequest("CompressedArray", item, stored, math.prod(leading), codec=codec)
+            (store,), _ = build_stores([request], Place(heap, dict(heap_kwargs or {}), threads))
+        self._place(store, CellNumbers(leading), item, dtype, stored)
         self._is_alone = True
 
     @classmethod
@@ -91,34 +90,34 @@ class CompressedArray:
         stored: DTypeLike | None = None,
         batches: int = BLOCKS,
     ) -> CompressedArray:
-        """Make an array over a store that exists.
+        """Make an array over a store that exists; ``None`` if cells of the shape ``item`` are empty.
 
-        :param store: holds the cells; ``None`` if they are empty
         :param cells: the number of the cell at each place of the leading axes
-        :param item: shape of one cell
-        :param dtype: of the elements
-        :param stored: dtype that they are stored as, if it is another one
+        :param stored: dtype that elements are stored as, if it is not ``dtype``
         :param batches: number of batches in use at the same time
         """
         array = cls.__new__(cls)
-        array._place(store, cells, item, np.dtype(dtype), np.dtype(dtype if stored is None else stored), batches)
+        array._place(store, cells, item, dtype, dtype if stored is None else stored, batches)
         return array
 
     def _place(
         self,
         store: ObservationStore | None,
-        cells: Indices | CellNumbers,
+        cells: Any,
         item: tuple[int, ...],
-        dtype: np.dtype[Any],
-        stored: np.dtype[Any],
+        dtype: Any,
+        stored: Any,
         batches: int = BLOCKS,
     ) -> None:
-        self._store, self._cells, self._item, self._dtype, self._stored = store, cells, item, dtype, stored
+        self._store, self._item = store, item
+        self._cells: Indices | CellNumbers = cells
+        self._dtype: np.dtype[Any] = np.dtype(dtype)
+        self._stored: np.dtype[Any] = np.dtype(stored)
         self._batches = BatchMemory(batches)
         self.shape: tuple[int, ...] = cells.shape + item
         self.ndim = len(self.shape)
         # Rows that need no conversion, no check and no broadcasting have this shape; without elements there are none.
-        self._row = self.shape[1:] if store is not None and dtype == stored else None
+        self._row = self.shape[1:] if store is not None and self._dtype == self._stored else None
 
     @property
     def size(self) -> int:
@@ -184,10 +183,7 @@ class CompressedArray:
             self._set_inside(key, value)
             return
         cells = np.asarray(self._cells[whole])
-        shape = cells.shape + self._item
-        values = fit("CompressedArray", "value", value, self._dtype)
-        if values.shape != shape:
-            values = broadcast(values, shape)
+        values = broadcast(fit("CompressedArray", "value", value, self._dtype), cells.shape + self._item)
         if has_arrays(whole) and cells.size > 1:
             cells, values = last_of_each(cells, values.reshape(cells.size, *self._item))
         self._write(cells, values)
@@ -242,8 +238,7 @@ class CompressedArray:
         wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
         wanted = np.empty(self.shape, np.void).reshape(wanted).shape if -1 in wanted else tuple(wanted)
         for axes in range(1, len(wanted) + 1):
-            fits = math.prod(wanted[:axes]) == self._cells.size and math.prod(wanted[axes:]) == math.prod(self._item)
-            if fits:
+            if math.prod(wanted[:axes]) == self._cells.size and math.prod(wanted[axes:]) == math.prod(self._item):
                 return self._like(self._cells.reshape(wanted[:axes]), wanted[axes:])
         found, expected = f"{wanted}", f"a shape that keeps cells of {self._item} together, {self._cells.size} of them"
         hint = "numpy.asarray() makes an array that takes any shape."
@@ -279,10 +274,7 @@ class CompressedArray:
             return np.zeros(cells.shape + self._item, self._dtype)
         values = self._batches.empty(cells.shape + self._item, self._stored)
         rows = as_rows(values, cells.size)
-        if self._is_next:
-            store.read(cells.reshape(-1), None, rows)
-        else:
-            store.read(cells.reshape(-1), rows)
+        store.read(cells.reshape(-1), None if self._is_next else rows, rows if self._is_next else None)
         return values.astype(self._dtype, copy=False)
 
     def _write(self, cells: Indices, values: NDArray[Any]) -> None:
@@ -292,10 +284,7 @@ class CompressedArray:
     def _write_rows(self, cells: Indices, rows: Bytes) -> None:
         store = self.store
         assert store is not None
-        if self._is_next:
-            store.write(cells, None, rows)
-        else:
-            store.write(cells, rows)
+        store.write(cells, None if self._is_next else rows, rows if self._is_next else None)
 
     # Parts of cells, by way of all cells that are touched. Rare, so simple: numpy resolves the index.
 
@@ -308,18 +297,14 @@ class CompressedArray:
 
     def _get_inside(self, key: Any) -> Any:
         cells, places = self._elements(key)
-        if not cells.size:
-            return np.empty(cells.shape, self._dtype)
         touched, which = np.unique(cells, return_inverse=True)
-        picked = self._read(touched).reshape(len(touched), -1)[which.reshape(cells.shape), places]
+        picked = self._read(touched).reshape(len(touched), math.prod(self._item))[which.reshape(cells.shape), places]
         return picked if picked.ndim else picked[()]
 
     def _set_inside(self, key: Any, value: Any) -> None:
         cells, places = self._elements(key)
         values = broadcast(fit("CompressedArray", "value", value, self._dtype), cells.shape)
-        if not cells.size:
-            return
         touched, which = np.unique(cells, return_inverse=True)
         content = self._read(touched)
-        content.reshape(len(touched), -1)[which.reshape(cells.shape), places] = values
+        content.reshape(len(touched), math.prod(self._item))[which.reshape(cells.shape), places] = values
         self._write(touched, content)

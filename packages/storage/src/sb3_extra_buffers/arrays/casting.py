@@ -38,7 +38,11 @@ def fit(owner: str, argument: str, value: Any, dtype: np.dtype[Any]) -> NDArray[
     """
     if isinstance(value, np.ndarray) and value.dtype == dtype:
         return value
-    array = _read(owner, argument, value)
+    if hasattr(value, "detach"):  # a torch tensor, possibly on a device or with a gradient
+        value = value.detach().cpu().numpy()
+    array = np.asarray(value)
+    if array.dtype.kind not in _NUMBERS:
+        raise ObservationError(owner, argument, f"an array of {array.dtype}", "numbers")
     if np.can_cast(array.dtype, dtype, "safe"):
         return array.astype(dtype, copy=False)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -50,13 +54,7 @@ def fit(owner: str, argument: str, value: Any, dtype: np.dtype[Any]) -> NDArray[
 
 
 def narrow(owner: str, argument: str, array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Convert to a dtype that was chosen for storing, where every bit can be restored.
-
-    :param owner: who asks, for the error
-    :param argument: what the array is, for the error
-    :param array: the values
-    :param dtype: what to store them as
-    """
+    """Convert to a dtype that was chosen for storing, where every bit can be restored. Errors are as by :func:`fit`."""
     if array.dtype == dtype:
         return array
     with np.errstate(invalid="ignore", over="ignore"):
@@ -71,27 +69,16 @@ def narrow(owner: str, argument: str, array: NDArray[Any], dtype: np.dtype[Any])
     return stored
 
 
-def _read(owner: str, argument: str, value: Any) -> NDArray[Any]:
-    if hasattr(value, "detach"):  # a torch tensor, possibly on a device or with a gradient
-        value = value.detach().cpu().numpy()
-    array = np.asarray(value)
-    if array.dtype.kind not in _NUMBERS:
-        found = f"an array of {array.dtype}"
-        raise ObservationError(owner, argument, found, "numbers")
-    return array
-
-
 def _misfit(
     owner: str, argument: str, array: NDArray[Any], wrong: NDArray[np.bool_], dtype: np.dtype[Any], hint: str = ""
 ) -> ObservationError:
-    first = array[wrong][0]
     if dtype.kind in "iu":
         allowed = f"integers from {np.iinfo(dtype).min} to {np.iinfo(dtype).max}"
     elif dtype.kind == "b":
         allowed = "0 or 1"
     else:
         allowed = f"values up to {np.finfo(dtype).max}"
-    found = f"{array.dtype} with the value {first!s} in it ({int(wrong.sum())} do not fit)"
+    found = f"{array.dtype} with the value {array[wrong][0]!s} in it ({int(wrong.sum())} do not fit)"
     return ObservationError(owner, argument, found, f"{dtype}: {allowed}", hint)
 
 
@@ -102,8 +89,8 @@ def broadcast(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     try:
         return np.broadcast_to(values, shape)
     except ValueError:
-        found = f"of shape {values.shape}"
-        raise ObservationError("CompressedArray", "value", found, f"what can be broadcast to {shape}") from None
+        expected = f"what can be broadcast to {shape}"
+        raise ObservationError("CompressedArray", "value", f"of shape {values.shape}", expected) from None
 
 
 def as_shape(name: str, shape: int | tuple[int, ...]) -> tuple[int, ...]:

@@ -18,14 +18,10 @@ class CellNumbers:
 
     Eight bytes per cell are much for cells that compress well. The indices that buffers use are computed: one step, or
     an array of integers for each axis. Any other index goes to numpy, on a temporary array.
-
-    :param shape: how the numbers are arranged
     """
 
     def __init__(self, shape: tuple[int, ...]) -> None:
-        self.shape = shape
-        self.ndim = len(shape)
-        self.size = math.prod(shape)
+        self.shape, self.ndim, self.size = shape, len(shape), math.prod(shape)
         self._row = self.size // shape[0]
 
     def __len__(self) -> int:
@@ -35,22 +31,18 @@ class CellNumbers:
         if type(key) is tuple and len(key) == 1:
             (key,) = key
         if isinstance(key, (int, np.integer)) and 0 <= key < self.shape[0] and not isinstance(key, bool):
-            return self.row(int(key)).reshape(self.shape[1:])
+            first = int(key) * self._row
+            return np.arange(first, first + self._row, dtype=np.int64).reshape(self.shape[1:])
         if type(key) is tuple and len(key) == self.ndim and all(map(_are_integers, key)):
             places = [part.astype(np.int64, copy=False) for part in key]
-            if all(_are_within(place, length) for place, length in zip(places, self.shape)):
-                return self._at(*places)
+            # As unsigned numbers, negative ones are the largest: one comparison instead of two.
+            tops = [place.view(np.uint64).max(initial=0) for place in places]
+            if all(top < length for top, length in zip(tops, self.shape)):
+                numbers = places[0]
+                for place, length in zip(places[1:], self.shape[1:]):
+                    numbers = numbers * length + place
+                return numbers
         return np.asarray(self)[key]
-
-    def row(self, number: int) -> Indices:
-        """The numbers of a step that is known to exist, in one dimension."""
-        first = number * self._row
-        return np.arange(first, first + self._row, dtype=np.int64)
-
-    def _at(self, numbers: Indices, *places: Indices) -> Indices:
-        for place, length in zip(places, self.shape[1:]):
-            numbers = numbers * length + place
-        return numbers
 
     def reshape(self, *shape: Any) -> Indices:
         """All numbers in another shape."""
@@ -68,35 +60,22 @@ def _are_integers(part: Any) -> bool:
     return type(part) is np.ndarray and part.dtype.kind in "iu"
 
 
-def _are_within(place: Indices, length: int) -> bool:
-    # As unsigned numbers, negative ones are the largest: one comparison instead of two.
-    return not place.size or bool(place.view(np.uint64).max() < length)
-
-
 def picks_whole_cells(key: Any, leading: int, total: int) -> tuple[Any, ...] | None:
-    """Reduce an index to the leading axes, or return ``None`` if it reaches into the cells.
+    """Reduce an index to the axes that number the cells, or return ``None`` if it reaches into the cells.
 
-    :param key: an index as numpy takes it
-    :param leading: how many axes number the cells
-    :param total: how many axes there are with those of the cells
+    ``leading`` is the number of these axes, ``total`` includes the axes of the cells.
     """
     if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
         return (key,)  # at every step
     if type(key) is tuple and len(key) == leading + 1 and type(key[-1]) is slice and key[-1] == _ALL:
         arrays = key[:-1]  # for every batch
-        if all(type(part) is np.ndarray and part.dtype.kind in "iu" for part in arrays):
+        if all(map(_are_integers, arrays)):
             return arrays
-    parts = _expanded(key if isinstance(key, tuple) else (key,), total)
-    used = 0
-    kept: list[Any] = []
-    for position, part in enumerate(parts):
-        if used > leading:
-            return None  # a mask over axes of both kinds
-        if used == leading:
-            return tuple(kept) if all(map(_is_everything, parts[position:])) else None
-        used += _axes(part)
-        kept.append(part)
-    return tuple(kept) if used <= leading else None
+    parts, used, end = _expanded(key if isinstance(key, tuple) else (key,), total), 0, 0
+    while end < len(parts) and used < leading:
+        used, end = used + _axes(parts[end]), end + 1
+    # A mask may reach over axes of both kinds.
+    return parts[:end] if used <= leading and all(map(_is_everything, parts[end:])) else None
 
 
 def has_arrays(key: tuple[Any, ...]) -> bool:
@@ -109,22 +88,18 @@ def _is_everything(part: Any) -> bool:
 
 
 def _expanded(parts: tuple[Any, ...], total: int) -> tuple[Any, ...]:
-    for position, part in enumerate(parts):
-        if part is Ellipsis:
-            if any(other is Ellipsis for other in parts[position + 1 :]):
-                raise IndexError("an index can only have a single ellipsis ('...')")
-            missing = total - sum(map(_axes, parts))
-            if missing <= 0:
-                break  # it stands for no axis, but separates the parts around it
-            return (*parts[:position], *[_ALL] * missing, *parts[position + 1 :])
-    return parts
+    found = [position for position, part in enumerate(parts) if part is Ellipsis]
+    if len(found) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    missing = total - sum(map(_axes, parts))
+    if not found or missing <= 0:
+        return parts  # an ellipsis for no axis still separates the parts around it
+    return (*parts[: found[0]], *[_ALL] * missing, *parts[found[0] + 1 :])
 
 
 def _axes(part: Any) -> int:
     """How many axes a part of an index stands for."""
-    if part is None or part is Ellipsis:
-        return 0
-    if isinstance(part, (bool, np.bool_)):
+    if part is None or part is Ellipsis or isinstance(part, (bool, np.bool_)):
         return 0
     if isinstance(part, (int, np.integer, slice)):
         return 1

@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from io import FileIO
-from itertools import accumulate
+from itertools import accumulate, count
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO
 from weakref import WeakKeyDictionary
 from zlib import crc32
@@ -59,6 +58,10 @@ from sb3_extra_buffers.errors import (
 from sb3_extra_buffers.memory import address_of, mapping_of, write_all
 
 _OWNER = "checkpoints.write"
+_HINTS: dict[int | None, str] = {
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "Close files, or raise the limit that `ulimit -n` shows."),
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "Ask its owner for the permission to read it."),
+}
 _COPY_HINT = "Nothing of it is saved again: the copy would get a valid checksum. Use another copy of the file."
 
 
@@ -69,8 +72,7 @@ def write(
     kind: str,
     alignment: int = ALIGNMENT,
 ) -> int:
-    """
-    Write named arrays to one file, atomically.
+    """Write named arrays to one file, atomically.
 
     :param path: of the file; its folder must exist
     :param arrays: numbers of any shape, by name
@@ -79,7 +81,10 @@ def write(
     :param alignment: the first array starts at a multiple of this, which is a multiple of 64
     :return: the size of the file
     """
-    ready = {_checked_name(name): storable(name, value) for name, value in arrays.items()}
+    for name in arrays:
+        if not isinstance(name, str) or not name or name.startswith("__"):
+            raise ParameterError(_OWNER, "the name of an array", name, "it must be text and not begin with '__'")
+    ready = {name: storable(name, value) for name, value in arrays.items()}
     layout = arrange(kind, _json(metadata), ((name, array.dtype, array.shape) for name, array in ready.items()))
     header = compose(layout, alignment)
     if len(header) > MAX_HEADER_NBYTES:
@@ -87,16 +92,15 @@ def write(
         raise ParameterError(_OWNER, "arrays and metadata", "too much", allowed, "Put large things into arrays.")
     sums = np.zeros(layout.checksums.shape, layout.checksums.dtype)
     sums[OF_HEADER] = crc32(header)
-    number = OF_BLOCKS
+    numbers = count(OF_BLOCKS)
     with replacing(path) as file:
         write_all(file, header)
         file.seek(layout.checksums.nbytes, os.SEEK_CUR)
         for entry in layout.entries:
             advice, done = ReadAdvice(ready[entry.name]), 0
-            for block in split(as_bytes(ready[entry.name]), CHECKSUM_BLOCK_NBYTES):
+            for block in split(ready[entry.name], CHECKSUM_BLOCK_NBYTES):
                 advice.will_read(done, len(block))
-                sums[number] = crc32(block)
-                number += 1
+                sums[next(numbers)] = crc32(block)
                 write_all(file, block)
                 advice.done_reading(done, len(block))
                 done += len(block)
@@ -104,12 +108,6 @@ def write(
         file.seek(len(header))
         write_all(file, as_bytes(sums))
     return len(header) + layout.nbytes
-
-
-def _checked_name(name: str) -> str:
-    if not isinstance(name, str) or not name or name.startswith("__"):
-        raise ParameterError(_OWNER, "the name of an array", name, "it must be text and not begin with '__'")
-    return name
 
 
 def _json(metadata: Mapping[str, Any]) -> str:
@@ -121,34 +119,24 @@ def _json(metadata: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class _Checksums:
-    """The checksums of a mapped file. This object does not keep the file mapped.
-
-    :param path: of the file
-    :param begin: offset of the data in the file
-    :param layout: of the file
-    """
+    """The checksums of a file whose data begin at ``begin``. This object does not keep the file mapped."""
 
     path: Path
     begin: int
     layout: Layout
 
     def damage(self, content: memoryview, low: int, high: int) -> Iterator[str]:
-        """Describe every block that does not match its checksum.
-
-        :param content: the whole file
-        :param low: blocks that end before this offset are skipped
-        :param high: blocks that begin at this offset or later are skipped
-        """
+        """Describe every block with bytes from ``low`` to ``high`` of the file that does not match its checksum."""
         table, (ends, numbers) = self.layout.checksums, self._index
         sums = np.frombuffer(content[self.begin + table.begin : self.begin + table.end], "<u4")
         advice = ReadAdvice(np.frombuffer(content, np.uint8))
         for place in range(bisect_right(ends, low - self.begin), len(ends)):
             entry, number = self.layout.entries[place], numbers[place]
-            begin, count = self.begin + entry.begin, checksum_count(entry.nbytes)
+            begin = self.begin + entry.begin
             if begin >= high:
                 break
-            first, last = max(0, (low - begin) // CHECKSUM_BLOCK_NBYTES), min(count, checksum_count(high - begin))
-            for index in range(first, last):
+            first = max(0, (low - begin) // CHECKSUM_BLOCK_NBYTES)
+            for index in range(first, checksum_count(min(entry.nbytes, high - begin))):
                 start = index * CHECKSUM_BLOCK_NBYTES
                 end = min(start + CHECKSUM_BLOCK_NBYTES, entry.nbytes)
                 advice.will_read(begin + start, end - start)
@@ -169,10 +157,7 @@ _checksums: WeakKeyDictionary[mmap.mmap, _Checksums] = WeakKeyDictionary()
 
 
 def check_source(content: NDArray[Any]) -> None:
-    """Refuse to copy bytes from a mapped file that do not match their checksums. Other memory is not checked.
-
-    :param content: a contiguous array
-    """
+    """Refuse to copy bytes from a mapped file that do not match their checksums. Other memory is not checked."""
     pages = mapping_of(content)
     checksums = None if pages is None else _checksums.get(pages)
     if pages is not None and checksums is not None and content.nbytes:
@@ -197,18 +182,19 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
             self._identity = _identity(file)
             size = os.fstat(file.fileno()).st_size
             header_nbytes = self._check_beginning(file.read(LENGTH_NBYTES + BEGINNING_NBYTES), size)
-            content = map_file(file.fileno(), size)
-        self._content: memoryview | None = content
+            pages = map_file(file.fileno(), size)
+        self._content: memoryview | None = memoryview(pages)
         self._begin = LENGTH_NBYTES + header_nbytes
-        self._layout = self._checked_layout(content)
-        self._checksums = _Checksums(self.path, self._begin, self._layout)
-        pages = mapping_of(content)
-        assert pages is not None
-        _checksums[pages] = self._checksums
+        self._layout = self._checked_layout(self._content)
+        self._checksums = _checksums[pages] = _Checksums(self.path, self._begin, self._layout)
         #: The arrays by name.
         self.entries: dict[str, Entry] = {entry.name: entry for entry in self._layout.entries}
         #: What the writer passed as metadata.
-        self.metadata: Any = self._parsed_metadata()
+        self.metadata: Any
+        try:
+            self.metadata = json.loads(self._layout.metadata)
+        except (ValueError, RecursionError) as error:
+            raise FileDamagedError(str(self.path), (f"the metadata: {error}",)) from None
 
     @property
     def kind(self) -> str:
@@ -272,9 +258,7 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
     def __enter__(self) -> ArrayFile:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -306,12 +290,6 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
             raise FileDamagedError(str(self.path), (f"the checksums, bytes {self._begin + 4} to {end - 1}",))
         return layout
 
-    def _parsed_metadata(self) -> Any:
-        try:
-            return json.loads(self._layout.metadata)
-        except (ValueError, RecursionError) as error:
-            raise FileDamagedError(str(self.path), (f"the metadata: {error}",)) from None
-
     def _bytes_of(self, entry: Entry) -> memoryview:
         return self._whole()[self._begin + entry.begin : self._begin + entry.end]
 
@@ -333,14 +311,8 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
     except IsADirectoryError:
         raise ForeignFileError(str(path), "it is a folder") from None
     except (OSError, MemoryError) as error:
-        raise FileReadError(str(path), getattr(error, "strerror", None) or str(error), _hint(error)) from error
-
-
-def _hint(error: Exception) -> str:
-    number = getattr(error, "errno", None)
-    if number in (errno.EMFILE, errno.ENFILE):
-        return "Close files, or raise the limit that `ulimit -n` shows."
-    return "Ask its owner for the permission to read it." if number in (errno.EACCES, errno.EPERM) else ""
+        hint = _HINTS.get(getattr(error, "errno", None), "")
+        raise FileReadError(str(path), getattr(error, "strerror", None) or str(error), hint) from error
 
 
 def _identity(file: BinaryIO | FileIO) -> tuple[int, ...]:
@@ -350,8 +322,7 @@ def _identity(file: BinaryIO | FileIO) -> tuple[int, ...]:
 
 
 def open_arrays(path: str | os.PathLike[str], kind: str | None = None, verify: bool = False) -> ArrayFile:
-    """
-    Open a file of arrays. Only its header is read.
+    """Open a file of arrays. Only its header is read.
 
     :param path: of the file
     :param kind: the kind that it must have; ``None`` accepts any

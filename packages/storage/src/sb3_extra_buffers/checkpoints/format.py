@@ -41,7 +41,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
     **{f"I{8 * size}": np.dtype(f"<i{size}") for size in (1, 2, 4, 8)},
     **{f"F{8 * size}": np.dtype(f"<f{size}") for size in (2, 4, 8)},
 }
-_DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _MAX_SIZE = (1 << 63) - 1
 _MAX_AXES = 32  # of numpy 1
 
@@ -52,13 +52,7 @@ class HeaderError(Exception):
 
 @dataclass(frozen=True)
 class Entry:
-    """One array in a file.
-
-    :param name: of the array
-    :param dtype: of its elements, little-endian
-    :param shape: of the array
-    :param begin: offset from the start of the data
-    """
+    """One array in a file. ``begin`` is its offset from the start of the data."""
 
     name: str
     dtype: np.dtype[Any]
@@ -76,13 +70,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Layout:
-    """The arrays of a file and its metadata.
-
-    :param kind: what the file is, such as ``"segment"``
-    :param metadata: as JSON
-    :param checksums: the array of checksums
-    :param entries: all other arrays, in the order of their bytes
-    """
+    """The arrays of a file, in the order of their bytes, and its metadata as JSON. The checksums come first."""
 
     kind: str
     metadata: str
@@ -95,21 +83,12 @@ class Layout:
         return (self.entries[-1] if self.entries else self.checksums).end
 
 
-def dtype_name(dtype: np.dtype[Any]) -> str:
-    """The safetensors name of a dtype in :data:`DTYPES`."""
-    return _DTYPE_NAMES[dtype]
-
-
 def storable(name: str, value: ArrayLike) -> NDArray[Any]:
-    """Convert a value to a C-contiguous, little-endian array.
-
-    :param name: of the array, for errors
-    :param value: anything numpy can convert
-    """
+    """Convert a value to a C-contiguous, little-endian array. The name is for errors."""
     array = np.asarray(value)
     dtype = array.dtype.newbyteorder("<")
-    if dtype not in _DTYPE_NAMES:
-        allowed = f"it must be one of {', '.join(str(kind) for kind in _DTYPE_NAMES)}"
+    if dtype not in DTYPE_NAMES:
+        allowed = f"it must be one of {', '.join(str(kind) for kind in DTYPE_NAMES)}"
         raise ParameterError("checkpoints.write", f"dtype of {name!r}", str(array.dtype), allowed)
     # ascontiguousarray() would add an axis to a scalar.
     return np.asarray(array, dtype, order="C")
@@ -120,10 +99,10 @@ def as_bytes(array: NDArray[Any]) -> memoryview:
     return memoryview(array.reshape(-1).view(np.uint8))
 
 
-def split(content: memoryview, nbytes: int) -> Iterator[memoryview]:
-    """Split bytes into blocks; the last may be shorter."""
-    for begin in range(0, len(content), nbytes):
-        yield content[begin : begin + nbytes]
+def split(array: NDArray[Any], nbytes: int) -> Iterator[memoryview]:
+    """The bytes of a contiguous array in blocks; the last may be shorter."""
+    content = as_bytes(array)
+    return (content[begin : begin + nbytes] for begin in range(0, len(content), nbytes))
 
 
 def checksum_count(nbytes: int) -> int:
@@ -136,11 +115,10 @@ def arrange(kind: str, metadata: str, arrays: Iterable[tuple[str, np.dtype[Any],
     wanted = sorted(arrays, key=lambda array: -array[1].itemsize)
     blocks = sum(checksum_count(math.prod(shape) * dtype.itemsize) for _, dtype, shape in wanted)
     checksums = _checksums_entry(blocks)
-    entries, end = [], checksums.end
+    entries = [checksums]
     for name, dtype, shape in wanted:
-        entries.append(Entry(name, dtype, shape, end))
-        end = entries[-1].end
-    return Layout(kind, metadata, checksums, tuple(entries))
+        entries.append(Entry(name, dtype, shape, entries[-1].end))
+    return Layout(kind, metadata, checksums, tuple(entries[1:]))
 
 
 def _checksums_entry(blocks: int) -> Entry:
@@ -150,11 +128,7 @@ def _checksums_entry(blocks: int) -> Entry:
 
 
 def compose(layout: Layout, alignment: int = ALIGNMENT) -> bytes:
-    """Make the header of a file, with its length.
-
-    :param layout: of the file
-    :param alignment: the first array after the checksums starts at a multiple of this
-    """
+    """Make the header of a file, with its length. The first array after the checksums is aligned."""
     header: dict[str, Any] = {
         "__metadata__": {
             "format": FORMAT,
@@ -165,7 +139,7 @@ def compose(layout: Layout, alignment: int = ALIGNMENT) -> bytes:
     }
     for entry in (layout.checksums, *layout.entries):
         offsets = [entry.begin, entry.end]
-        header[entry.name] = {"dtype": dtype_name(entry.dtype), "shape": entry.shape, "data_offsets": offsets}
+        header[entry.name] = {"dtype": DTYPE_NAMES[entry.dtype], "shape": entry.shape, "data_offsets": offsets}
     text = json.dumps(header, separators=(",", ":")).encode()
     padding = -(LENGTH_NBYTES + len(text) + layout.checksums.nbytes) % alignment
     return (len(text) + padding).to_bytes(LENGTH_NBYTES, "little") + text + b" " * padding
@@ -178,11 +152,7 @@ def version_of(beginning: bytes) -> int | None:
 
 
 def parse(header: bytes, data_nbytes: int) -> Layout:
-    """Read a header and check all its numbers against the size of the file.
-
-    :param header: without its length
-    :param data_nbytes: size of the data after the header
-    """
+    """Read a header, without its length, and check all its numbers against the size of the data after it."""
     try:
         found = json.loads(header, object_pairs_hook=_without_duplicates)
         said = found.pop("__metadata__")
@@ -205,12 +175,7 @@ def parse(header: bytes, data_nbytes: int) -> Layout:
 
 
 def checked_shape(name: str, dtype: np.dtype[Any], shape: Any) -> tuple[int, ...]:
-    """Check a shape from a file.
-
-    :param name: of the array, for errors
-    :param dtype: of its elements
-    :param shape: as parsed from JSON
-    """
+    """Check a shape as parsed from JSON. The name of the array is for errors."""
     found = tuple(shape) if isinstance(shape, list) else (None,)
     if not all(type(axis) is int and 0 <= axis <= _MAX_SIZE for axis in found):
         raise HeaderError(f"{name!r} has an invalid shape")

@@ -17,13 +17,11 @@ from numpy.typing import NDArray
 from sb3_extra_buffers.checkpoints.array_file import ArrayFile, open_arrays, write
 from sb3_extra_buffers.checkpoints.format import (
     ALIGNMENT,
+    DTYPE_NAMES,
     DTYPES,
     PAGE_ALIGNMENT,
     HeaderError,
-    as_bytes,
     checked_shape,
-    dtype_name,
-    split,
 )
 from sb3_extra_buffers.errors import (
     FileContentError,
@@ -37,7 +35,6 @@ MANIFEST_NAME = "manifest.safetensors"
 _MANIFEST_KIND = "checkpoint"
 #: Version of the manifest and of the state of every part.
 VERSION = 1
-SEGMENT_PATTERN = "segment-*.safetensors"
 _SEGMENT_NAME = "segment-{:06d}.safetensors"
 _SEGMENT_KIND = "segment"
 #: Segments are kept small: one of which less than half is needed is written again.
@@ -55,31 +52,11 @@ def digest(block: memoryview) -> bytes:
     return sha256(block).digest()[:_DIGEST_NBYTES]
 
 
-def blocks_of(array: NDArray[Any]) -> Iterator[memoryview]:
-    """The bytes of a contiguous array, block by block."""
-    return split(as_bytes(array), BLOCK_NBYTES)
-
-
-def block_name(array: str, index: int) -> str:
-    """The name of an array's block in its segment."""
-    return f"{array}#{index}"
-
-
-def log_part_name(log: str, begin: int) -> str:
-    """The name of a part of a log in its segment."""
-    return f"{log}@{begin}"
-
-
 @dataclass(frozen=True)
 class BlockedArray:
-    """An array stored as blocks.
+    """An array stored as blocks, with the number of the segment and the digest of each of them."""
 
-    :param dtype: of its elements
-    :param shape: of the array
-    :param files: the segment number of each block
-    :param digests: of each block
-    """
-
+    name: str
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     files: list[int]
@@ -89,6 +66,10 @@ class BlockedArray:
     def nbytes(self) -> int:
         return math.prod(self.shape) * self.dtype.itemsize
 
+    def block_name(self, index: int) -> str:
+        """The name of a block in its segment."""
+        return f"{self.name}#{index}"
+
     def block_nbytes(self, index: int) -> int:
         """Size of a block."""
         return min(BLOCK_NBYTES, self.nbytes - index * BLOCK_NBYTES)
@@ -96,25 +77,20 @@ class BlockedArray:
 
 @dataclass
 class LogPart:
-    """A part of a log that is stored in one segment.
-
-    :param begin: position of the first byte
-    :param end: position after the last byte
-    :param file: the segment number
-    """
+    """The bytes of a log from a position to another one, in the segment with the number ``file``."""
 
     begin: int
     end: int
     file: int
 
+    def name(self, key: str) -> str:
+        """The name of the part in its segment."""
+        return f"{key}@{self.begin}"
+
 
 @dataclass(frozen=True)
 class Segment:
-    """What a manifest records about a segment.
-
-    :param nbytes: size of its items
-    :param sums: checksums that identify its content
-    """
+    """What a manifest records about a segment: the size of its items, and checksums that identify its content."""
 
     nbytes: int
     sums: tuple[int, int]
@@ -152,7 +128,7 @@ class Manifest:
             "about": self.about,
             "facts": self.facts,
             "arrays": {
-                name: {"dtype": dtype_name(array.dtype), "shape": list(array.shape), "files": array.files}
+                name: {"dtype": DTYPE_NAMES[array.dtype], "shape": list(array.shape), "files": array.files}
                 for name, array in self.arrays.items()
             },
             "logs": {key: [[part.begin, part.end, part.file] for part in parts] for key, parts in self.logs.items()},
@@ -196,7 +172,7 @@ def _parsed(file: ArrayFile) -> Manifest:
     arrays, digests, done = {}, file["digests"].tobytes(), 0
     for name, entry in said["arrays"].items():
         dtype, numbers = DTYPES[entry["dtype"]], [_checked_number(number) for number in entry["files"]]
-        found = BlockedArray(dtype, checked_shape(name, dtype, entry["shape"]), numbers, [])
+        found = BlockedArray(name, dtype, checked_shape(name, dtype, entry["shape"]), numbers, [])
         count = -(-found.nbytes // BLOCK_NBYTES)
         if len(numbers) != count:
             raise ValueError(f"{name!r} has {len(numbers)} blocks")
@@ -242,11 +218,9 @@ def segment_number(path: Path) -> int | None:
 def write_segments(
     folder: Path, items: dict[str, NDArray[np.uint8]], number: int
 ) -> Iterator[tuple[int, Segment, list[str]]]:
-    """Write items to new segments; yields the number of each segment and the names of its items.
+    """Write items, bytes by name, to new segments that are numbered from ``number`` on.
 
-    :param folder: of the checkpoint
-    :param items: bytes in one dimension, by name
-    :param number: of the first segment
+    Yields the number of each segment and the names of its items.
     """
     pending: dict[str, NDArray[np.uint8]] = {}
     nbytes = 0
@@ -263,23 +237,19 @@ def write_segments(
 
 
 class Segments:
-    """The opened segments of a checkpoint.
-
-    :param folder: of the checkpoint
-    :param known: the segments that the manifest records
-    """
+    """The opened segments of a checkpoint, as its manifest records them. Only headers are read."""
 
     def __init__(self, folder: Path, known: dict[int, Segment]) -> None:
-        self._files = {number: _open_segment(folder, number, segment) for number, segment in known.items()}
+        self._files: dict[int, ArrayFile] = {}
+        for number, segment in known.items():
+            path = folder / _SEGMENT_NAME.format(number)
+            file = self._files[number] = open_arrays(path, _SEGMENT_KIND)
+            if file.sums != segment.sums:
+                raise FileDamagedError(str(path), ("it is not the file that the manifest knows under this name",))
 
     def item(self, number: int, name: str, nbytes: int) -> NDArray[np.uint8]:
         """The bytes of an item; read-only and mapped."""
-        return self._file_with(number, name, nbytes)[name]
-
-    def place(self, number: int, name: str, nbytes: int) -> tuple[ArrayFile, int]:
-        """The file of an item, and its offset in the file."""
-        file = self._file_with(number, name, nbytes)
-        return file, file.offset(name)
+        return self.file_with(number, name, nbytes)[name]
 
     def check(self, number: int, name: str) -> None:
         """Refuse to write an item again if it was loaded from damaged bytes."""
@@ -292,27 +262,10 @@ class Segments:
         for file in self._files.values():
             file.verify()
 
-    def _file_with(self, number: int, name: str, nbytes: int) -> ArrayFile:
+    def file_with(self, number: int, name: str, nbytes: int) -> ArrayFile:
+        """The file of an item."""
         file = self._files.get(number)
         entry = None if file is None else file.entries.get(name)
         if file is None or entry is None or entry.dtype != np.uint8 or entry.shape != (nbytes,):
             raise KeyError(f"{nbytes} bytes named {name!r} in segment {number}")
         return file
-
-
-def segments_exist(folder: Path, known: dict[int, Segment]) -> bool:
-    """Whether a folder still has all segments that a manifest records. Only headers are read."""
-    try:
-        for number, segment in known.items():
-            _open_segment(folder, number, segment).close()
-    except (FileMissingError, FileDamagedError, ForeignFileError, FileContentError, FileVersionError):
-        return False
-    return True
-
-
-def _open_segment(folder: Path, number: int, segment: Segment) -> ArrayFile:
-    path = folder / _SEGMENT_NAME.format(number)
-    file = open_arrays(path, _SEGMENT_KIND)
-    if file.sums != segment.sums:
-        raise FileDamagedError(str(path), ("it is not the file that the manifest knows under this name",))
-    return file

@@ -40,34 +40,28 @@ def is_mappable(array: NDArray[Any]) -> bool:
     return can_map() and pages is not None and is_page_aligned(array.ctypes.data) and array.flags.c_contiguous
 
 
-def is_page_aligned(number: int) -> bool:
-    """Whether an address, offset or size is a multiple of the page size."""
-    return number % mmap.PAGESIZE == 0
+def is_page_aligned(*numbers: int) -> bool:
+    """Whether addresses, offsets and sizes are multiples of the page size."""
+    return not any(number % mmap.PAGESIZE for number in numbers)
 
 
-def map_file(descriptor: int, nbytes: int) -> memoryview:
-    """Map a whole file read-only. The file may be closed, replaced or removed afterwards.
-
-    :param descriptor: of the file
-    :param nbytes: size of the file
-    """
+def map_file(descriptor: int, nbytes: int) -> mmap.mmap:
+    """Map a whole file read-only. The file may be closed, replaced or removed afterwards."""
     if not can_map():
-        return memoryview(mmap.mmap(descriptor, nbytes, access=mmap.ACCESS_READ))
+        return mmap.mmap(descriptor, nbytes, access=mmap.ACCESS_READ)
     # Python's own mapping of a file keeps a descriptor open; a process may open about a thousand.
     pages = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)
     _map_at(address_of(pages), nbytes, mmap.PROT_READ, mmap.MAP_SHARED, descriptor, 0)
-    return memoryview(pages)
+    return pages
 
 
 def map_over(target: NDArray[np.uint8], descriptor: int, offset: int) -> None:
-    """Map bytes of a file over memory, copy-on-write. The file may be closed, replaced or removed afterwards.
+    """Map whole pages of a file over memory that :func:`is_mappable`, copy-on-write.
 
-    :param target: whole pages of memory that :func:`is_mappable`
-    :param descriptor: of the file
-    :param offset: of the first byte in the file; a multiple of the page size
+    The file may be closed, replaced or removed afterwards.
     """
     begin, nbytes = target.ctypes.data, target.nbytes
-    if not (is_page_aligned(begin) and is_page_aligned(nbytes) and is_page_aligned(offset)):
+    if not is_page_aligned(begin, nbytes, offset):
         raise ValueError(f"{nbytes} bytes at address {begin}, byte {offset} of a file: not aligned to pages")
     if os.fstat(descriptor).st_size < offset + nbytes:  # reading there would end the process
         raise ValueError(f"a file has no {nbytes} bytes at {offset}")
@@ -86,8 +80,7 @@ def _mmap() -> Callable[..., Any]:
 
     function = ctypes.CDLL(None).mmap
     function.restype = ctypes.c_void_p
-    numbers = (ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64)
-    function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *numbers)
+    function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64)
     return function
 
 
@@ -96,8 +89,6 @@ class ReadAdvice:
 
     Copying a mapped file would otherwise leave all of it resident. Memory that is not a read-only mapping is not
     affected: releasing writable pages would lose their content.
-
-    :param array: the array
     """
 
     def __init__(self, array: NDArray[Any]) -> None:
@@ -115,9 +106,7 @@ class ReadAdvice:
         self._advise("MADV_DONTNEED", begin - around, nbytes + around)
 
     def _advise(self, option: str, begin: int, nbytes: int) -> None:
-        code = getattr(mmap, option, None)
-        if self._mapping is not None and code is not None:
-            end = self._begin + begin + nbytes
-            first = (self._begin + begin) // mmap.PAGESIZE * mmap.PAGESIZE
+        if self._mapping is not None and hasattr(mmap, option):
+            past_page = (self._begin + begin) % mmap.PAGESIZE
             with suppress(OSError):  # advice is optional
-                self._mapping.madvise(code, first, end - first)
+                self._mapping.madvise(getattr(mmap, option), self._begin + begin - past_page, nbytes + past_page)

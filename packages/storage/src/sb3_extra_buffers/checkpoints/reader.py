@@ -18,17 +18,9 @@ from sb3_extra_buffers.checkpoints.manifest import (
     BlockedArray,
     Manifest,
     Segments,
-    block_name,
-    log_part_name,
     read_manifest,
 )
-from sb3_extra_buffers.checkpoints.memory_map import (
-    allocate_mappable,
-    can_map,
-    is_mappable,
-    is_page_aligned,
-    map_over,
-)
+from sb3_extra_buffers.checkpoints.memory_map import allocate_mappable, can_map, is_mappable, is_page_aligned, map_over
 from sb3_extra_buffers.errors import FileDamagedError, FileMissingError
 from sb3_extra_buffers.heaps.state import Piece, State
 
@@ -39,8 +31,7 @@ _MAX_RUNS = 1024
 
 
 def load_state(path: str | os.PathLike[str], verify: bool = False) -> tuple[State, Manifest]:
-    """
-    Load the state from a folder. Logs and most arrays stay in their files until they are accessed.
+    """Load the state from a folder. Logs and most arrays stay in their files until they are accessed.
 
     :param path: of the folder
     :param verify: read everything and compare it with its checksums
@@ -68,15 +59,13 @@ def load_state(path: str | os.PathLike[str], verify: bool = False) -> tuple[Stat
 
 
 def _assembled(manifest: Manifest, segments: Segments) -> State:
-    stored = {name: _StoredArray(name, array, segments) for name, array in manifest.arrays.items()}
+    stored = {name: _StoredArray(array, segments) for name, array in manifest.arrays.items()}
     arrays = {**manifest.inline, **{name: found.array() for name, found in stored.items()}}
-    pieces = {
-        key: [
-            Piece(part.begin, segments.item(part.file, log_part_name(key, part.begin), part.end - part.begin))
-            for part in parts
-        ]
-        for key, parts in manifest.logs.items()
-    }
+    pieces: dict[str, list[Piece]] = {key: [] for key in manifest.logs}
+    for key, parts in manifest.logs.items():
+        for part in parts:
+            content = segments.item(part.file, part.name(key), part.end - part.begin)
+            pieces[key].append(Piece(part.begin, content))
     return State(manifest.facts, arrays, [], pieces, stored)
 
 
@@ -84,10 +73,7 @@ def _assembled(manifest: Manifest, segments: Segments) -> State:
 class _Run:
     """Blocks that are contiguous in the array and in a file, or a block that does not fill its pages.
 
-    :param begin: offset in the array
-    :param end: end in the array
-    :param file: the segment
-    :param offset: in the file
+    ``begin`` and ``end`` are offsets in the array, ``offset`` is that of the first byte in the file.
     """
 
     begin: int
@@ -97,7 +83,7 @@ class _Run:
 
     @property
     def is_pages(self) -> bool:
-        return is_page_aligned(self.begin) and is_page_aligned(self.end) and is_page_aligned(self.offset)
+        return is_page_aligned(self.begin, self.end, self.offset)
 
     def precedes(self, other: _Run) -> bool:
         """Whether another run continues this one, as whole pages."""
@@ -107,20 +93,19 @@ class _Run:
 
 
 class _StoredArray:
-    """An array whose blocks are in several segments. Whole pages are mapped, the rest is copied.
+    """An array whose blocks are in several segments, which stay mapped as long as this object exists.
 
-    :param name: of the array
-    :param blocked: where its blocks are
-    :param segments: the files; they stay mapped as long as this object exists
+    Whole pages are mapped, the rest is copied.
     """
 
-    def __init__(self, name: str, blocked: BlockedArray, segments: Segments) -> None:
+    def __init__(self, blocked: BlockedArray, segments: Segments) -> None:
         # All blocks are looked up before memory is allocated, so a file cannot claim more than it has.
-        self._name, self._blocked, self._segments = name, blocked, segments
+        self._blocked, self._segments = blocked, segments
         runs: list[_Run] = []
         for index, number in enumerate(blocked.files):
-            nbytes, begin = blocked.block_nbytes(index), index * BLOCK_NBYTES
-            run = _Run(begin, begin + nbytes, *segments.place(number, block_name(name, index), nbytes))
+            nbytes, begin, block = blocked.block_nbytes(index), index * BLOCK_NBYTES, blocked.block_name(index)
+            file = segments.file_with(number, block, nbytes)
+            run = _Run(begin, begin + nbytes, file, file.offset(block))
             if runs and runs[-1].precedes(run):
                 runs[-1].end = run.end
             else:
@@ -131,16 +116,13 @@ class _StoredArray:
 
     def array(self) -> NDArray[Any]:
         """The array, in new writable memory."""
-        nbytes, shape = self._blocked.nbytes, self._blocked.shape
+        nbytes = self._blocked.nbytes
         content = allocate_mappable(nbytes) if self._runs else np.empty(nbytes, np.uint8)
         self.lay(content)
-        return content.view(self._blocked.dtype).reshape(shape)
+        return content.view(self._blocked.dtype).reshape(self._blocked.shape)
 
     def lay(self, target: NDArray[np.uint8]) -> None:
-        """Fill memory with the content of the array, by mapping where possible.
-
-        :param target: bytes, as many as the array has
-        """
+        """Fill memory of the same size with the content of the array, by mapping where possible."""
         done = 0
         for _, runs in groupby(self._runs if is_mappable(target) else (), lambda run: id(run.file)):
             first = next(runs)
@@ -158,5 +140,5 @@ class _StoredArray:
         for place in range(begin, end, BLOCK_NBYTES):
             index = place // BLOCK_NBYTES
             nbytes = self._blocked.block_nbytes(index)
-            block = self._segments.item(self._blocked.files[index], block_name(self._name, index), nbytes)
-            target[place : place + nbytes] = block
+            block = self._blocked.files[index], self._blocked.block_name(index), nbytes
+            target[place : place + nbytes] = self._segments.item(*block)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,28 +15,31 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers.checkpoints.array_file import check_source
 from sb3_extra_buffers.checkpoints.atomic import UNFINISHED, sync_folder
-from sb3_extra_buffers.checkpoints.format import storable
+from sb3_extra_buffers.checkpoints.format import split, storable
 from sb3_extra_buffers.checkpoints.manifest import (
     BLOCK_NBYTES,
     MANIFEST_NAME,
     MAX_INLINE_NBYTES,
     MAX_SEGMENT_NBYTES,
-    SEGMENT_PATTERN,
     BlockedArray,
     LogPart,
     Manifest,
     Segment,
     Segments,
-    block_name,
-    blocks_of,
     digest,
-    log_part_name,
     read_manifest,
     segment_number,
-    segments_exist,
     write_segments,
 )
-from sb3_extra_buffers.errors import FileContentError, FileDamagedError, FileError, FileWriteError, ForeignFileError
+from sb3_extra_buffers.errors import (
+    FileContentError,
+    FileDamagedError,
+    FileError,
+    FileMissingError,
+    FileVersionError,
+    FileWriteError,
+    ForeignFileError,
+)
 from sb3_extra_buffers.heaps.state import Log, State
 
 #: More small segments than this are merged: each is a mapped file in a process that loads the checkpoint.
@@ -47,8 +51,7 @@ _NEW = -1
 def save_state(
     path: str | os.PathLike[str], state: State, about: dict[str, Any], known: Manifest | None = None
 ) -> Manifest:
-    """
-    Save a state to a folder. The folder holds the previous state until the new manifest replaces the old one.
+    """Save a state to a folder. The folder holds the previous state until the new manifest replaces the old one.
 
     :param path: of the folder; it is created if necessary
     :param state: to save
@@ -59,14 +62,13 @@ def save_state(
     """
     folder = Path(path)
     with _locked(folder):
-        current = _current(folder)
-        needed = _needed_segments(folder, current)
+        current, needed = _current(folder)
         _remove_unneeded(folder, needed)  # frees disk space first
         try:
             manifest = _write(folder, state, about, known, current)
         except BaseException:
             with suppress(OSError, FileError):
-                replaced = _current(folder)  # read again: the error may have come after the commit
+                replaced, _ = _current(folder)  # read again: the error may have come after the commit
                 _remove_unneeded(folder, needed if replaced is None else replaced.segments)
             raise
         _remove_unneeded(folder, manifest.segments)
@@ -114,35 +116,29 @@ def _flock(folder: Path) -> Iterator[None]:
         os.close(number)  # also unlocks
 
 
-def _current(folder: Path) -> Manifest | None:
-    """The checkpoint in a folder; ``None`` if there is none or it is damaged. A newer format version is refused."""
-    if not (folder / MANIFEST_NAME).exists():
-        others = [found.name for found in folder.iterdir() if segment_number(found) is None]
+def _current(folder: Path) -> tuple[Manifest | None, set[int]]:
+    """The checkpoint in a folder, and the segments to keep. A newer format version is refused.
+
+    The manifest is ``None`` if there is none or if it is damaged. Of a damaged one, all segments are kept.
+    """
+    names = {path.name: segment_number(path) for path in folder.iterdir()}
+    if MANIFEST_NAME not in names:
+        others = [name for name, number in names.items() if number is None]
         if any(not name.endswith(UNFINISHED) for name in others):
             hint = "Choose a path that does not exist, or an empty folder."
             raise FileContentError(str(folder), "a folder to save to", f"other files ({others[0]})", hint)
-        return None
+        return None, set()
     try:
-        return read_manifest(folder)
+        manifest = read_manifest(folder)
+        return manifest, set(manifest.segments)
     except (FileDamagedError, ForeignFileError, FileContentError):
-        return None
-
-
-def _needed_segments(folder: Path, current: Manifest | None) -> set[int]:
-    """The segments to keep. If the manifest is damaged, that is all of them."""
-    if current is not None:
-        return set(current.segments)
-    is_damaged = (folder / MANIFEST_NAME).exists()
-    return {number for path in folder.iterdir() if is_damaged and (number := segment_number(path)) is not None}
+        return None, {number for number in names.values() if number is not None}
 
 
 def _remove_unneeded(folder: Path, needed: Collection[int]) -> None:
-    """Remove old segments and unfinished files.
+    """Remove unfinished files, and all segments but those with the needed numbers.
 
     A file that cannot be removed is left for the next save: Windows refuses to remove mapped files.
-
-    :param folder: of the checkpoint
-    :param needed: the numbers of the segments to keep
     """
     for path in folder.iterdir():
         number = segment_number(path)
@@ -155,32 +151,31 @@ def _write(
     folder: Path, state: State, about: dict[str, Any], known: Manifest | None, current: Manifest | None
 ) -> Manifest:
     """Write new segments, then the manifest."""
-    is_known = known is not None and current is not None and known.serial == current.serial
-    saved = known if known is not None and is_known and segments_exist(folder, known.segments) else None
+    saved = None
+    if known is not None and current is not None and known.serial == current.serial:
+        with suppress(FileMissingError, FileDamagedError, ForeignFileError, FileContentError, FileVersionError):
+            Segments(folder, known.segments)
+            saved = known
     plan = _Plan(state, saved)
     if known is not None and known.source is not None:
         plan.check_arrays(known, known.source)
     manifest = Manifest(about, state.facts, plan.inline, plan.arrays, plan.logs)
     segments = dict(saved.segments) if saved is not None else {}
     # Numbers are never reused, even if a file has vanished: a reader may still look for the old one.
-    numbers = [segment_number(found) or 0 for found in folder.glob(SEGMENT_PATTERN)]
+    numbers = [segment_number(found) or 0 for found in folder.iterdir()]
     numbers += [number for one in (known, current) if one is not None for number in one.segments]
     for number, segment, names in write_segments(folder, plan.items(), 1 + max(numbers, default=0)):
         segments[number] = segment
         plan.assign(number, names)
-    needed = plan.needed()
-    manifest.segments = {number: part for number, part in segments.items() if number in needed}
+    live = plan.live()
+    manifest.segments = {number: part for number, part in segments.items() if number in live}
     manifest.write(folder)
     manifest.inline = {}  # the owner may change these arrays
     return manifest
 
 
 class _Plan:
-    """Decides which blocks and parts of logs stay where they are, and which are written.
-
-    :param state: to save
-    :param saved: the checkpoint in the folder, if it is of the same object
-    """
+    """Decides which blocks and parts of logs stay where they were saved, and which are written."""
 
     def __init__(self, state: State, saved: Manifest | None) -> None:
         self.inline: dict[str, NDArray[Any]] = {}
@@ -188,11 +183,12 @@ class _Plan:
         self.logs: dict[str, list[LogPart]] = {}
         self._contents: dict[str, NDArray[Any]] = {}
         self._sources: dict[str, list[Log]] = {}
-        self._places: dict[str, tuple[list[int], int] | LogPart] = {}
+        #: For each item that is written: records its segment.
+        self._assign: dict[str, Callable[[int], None]] = {}
         self._plan_arrays(state, saved)
         self._plan_logs(state, saved)
         if saved is not None:
-            self._move_out(_segments_to_rewrite(saved.segments, self._live()))
+            self._move_out(_segments_to_rewrite(saved.segments, self.live()))
 
     def _plan_arrays(self, state: State, saved: Manifest | None) -> None:
         for name, value in state.arrays.items():
@@ -201,12 +197,12 @@ class _Plan:
                 self.inline[name] = array
                 continue
             before = None if saved is None else saved.arrays.get(name)
-            digests = [digest(block) for block in blocks_of(array)]
+            digests = [digest(block) for block in split(array, BLOCK_NBYTES)]
             files = [_NEW] * len(digests)
             if before is not None and before.dtype == array.dtype:
                 for index, (old, new, file) in enumerate(zip(before.digests, digests, before.files)):
                     files[index] = file if old == new else _NEW
-            self.arrays[name] = BlockedArray(array.dtype, array.shape, files, digests)
+            self.arrays[name] = BlockedArray(name, array.dtype, array.shape, files, digests)
             self._contents[name] = array
 
     def _plan_logs(self, state: State, saved: Manifest | None) -> None:
@@ -216,7 +212,7 @@ class _Plan:
             before = [] if saved is None else saved.logs.get(key, [])
             self.logs[key] = [part for log in logs for part in _log_parts(log, before)]
 
-    def _live(self) -> Counter[int]:
+    def live(self) -> Counter[int]:
         """The number of needed bytes in each segment."""
         live: Counter[int] = Counter()
         for array in self.arrays.values():
@@ -245,36 +241,29 @@ class _Plan:
             self.logs[key] = found
 
     def check_arrays(self, known: Manifest, source: Segments) -> None:
-        """Refuse blocks that differ from the loaded ones because their file is damaged.
-
-        :param known: the manifest that the state was loaded from
-        :param source: its segments
-        """
-        for name, array in self.arrays.items():
-            before = known.arrays.get(name)
-            if before is not None:
-                for index, (old, new) in enumerate(zip(before.digests, array.digests)):
-                    if old != new:
-                        source.check(before.files[index], block_name(name, index))
+        """Refuse blocks that differ from the loaded ones because their file is damaged."""
+        for name, before in known.arrays.items():
+            digests = self.arrays[name].digests if name in self.arrays else []
+            for index, (old, new) in enumerate(zip(before.digests, digests)):
+                if old != new:
+                    source.check(before.files[index], before.block_name(index))
 
     def items(self) -> dict[str, NDArray[np.uint8]]:
         """All bytes to write, by name, without copying what is in memory."""
-        # Full blocks come first: their size is a multiple of the page size, so all of them can be mapped.
         found: dict[str, NDArray[np.uint8]] = {}
-        last: dict[str, NDArray[np.uint8]] = {}
         for name, array in self.arrays.items():
-            for index, (file, block) in enumerate(zip(array.files, blocks_of(self._contents[name]))):
+            for index, (file, block) in enumerate(zip(array.files, split(self._contents[name], BLOCK_NBYTES))):
                 if file == _NEW:
-                    content = np.frombuffer(block, np.uint8)
-                    group = found if len(content) == BLOCK_NBYTES else last
-                    item = block_name(name, index)
-                    group[item], self._places[item] = content, (array.files, index)
-        found.update(last)
+                    item = array.block_name(index)
+                    found[item] = np.frombuffer(block, np.uint8)
+                    self._assign[item] = partial(array.files.__setitem__, index)
+        # Full blocks come first: their size is a multiple of the page size, so all of them can be mapped.
+        found = dict(sorted(found.items(), key=lambda item: len(item[1]) < BLOCK_NBYTES))
         for key, parts in self.logs.items():
             for part in parts:
                 if part.file == _NEW:
-                    item = log_part_name(key, part.begin)
-                    found[item], self._places[item] = self._read(key, part), part
+                    item = part.name(key)
+                    found[item], self._assign[item] = self._read(key, part), partial(setattr, part, "file")
         return found
 
     def _read(self, key: str, part: LogPart) -> NDArray[np.uint8]:
@@ -287,16 +276,7 @@ class _Plan:
     def assign(self, number: int, items: list[str]) -> None:
         """Record the segment that items were written to."""
         for item in items:
-            place = self._places[item]
-            if isinstance(place, LogPart):
-                place.file = number
-            else:
-                files, index = place
-                files[index] = number
-
-    def needed(self) -> set[int]:
-        """All segments that are in use."""
-        return set(self._live())
+            self._assign[item](number)
 
 
 def _log_parts(log: Log, before: list[LogPart]) -> list[LogPart]:

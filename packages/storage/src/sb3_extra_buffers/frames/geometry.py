@@ -18,11 +18,8 @@ class FrameGeometry:
     """An observation as ``depth`` frames, oldest first.
 
     Its bytes, seen as ``(pixels, depth, group)``, hold frame ``j`` at ``[:, j]``. Frames that are stacked along the
-    first axis are contiguous: one pixel. Along the last axis, they are interleaved pixel by pixel.
-
-    :param depth: number of frames
-    :param pixels: number of pieces of each frame
-    :param group: bytes of one piece
+    first axis are contiguous: one pixel. Along the last axis, they are interleaved pixel by pixel. A frame has
+    ``pixels`` pieces of ``group`` bytes.
     """
 
     depth: int
@@ -40,31 +37,17 @@ class FrameGeometry:
         return self.depth * self.frame_nbytes
 
     def split(self, rows: Bytes) -> Bytes:
-        """Observations as frames, without a copy if frames are contiguous.
-
-        :param rows: shape ``(n, row_nbytes)``
-        :return: shape ``(n, depth, frame_nbytes)``
-        """
+        """Observations ``(n, row_nbytes)`` as frames ``(n, depth, frame_nbytes)``; no copy if these are contiguous."""
         scattered = rows.reshape(len(rows), self.pixels, self.depth, self.group)
         return scattered.transpose(0, 2, 1, 3).reshape(len(rows), self.depth, self.frame_nbytes)
 
     def join(self, frames: Bytes, rows: Bytes) -> None:
-        """Write frames into observations.
-
-        :param frames: shape ``(n, depth, frame_nbytes)``
-        :param rows: shape ``(n, row_nbytes)``, C-contiguous
-        """
+        """Write frames, shape ``(n, depth, frame_nbytes)``, into C-contiguous observations ``(n, row_nbytes)``."""
         scattered = rows.reshape(len(rows), self.pixels, self.depth, self.group)
         scattered[:] = frames.reshape(len(rows), self.depth, self.pixels, self.group).transpose(0, 2, 1, 3)
 
     def shifts(self, before: Bytes, after: Bytes) -> bool | None:
-        """Whether ``after`` is ``before`` shifted by one frame; ``None`` if inconclusive.
-
-        It is inconclusive if the newest two frames are equal.
-
-        :param before: an observation, shape ``(row_nbytes,)``
-        :param after: the next observation
-        """
+        """Whether ``after`` is ``before`` shifted by one frame; ``None`` if inconclusive: its newest two are equal."""
         older, newer = self.split(before[np.newaxis])[0], self.split(after[np.newaxis])[0]
         if not np.array_equal(newer[:-1], older[1:]):
             return False
@@ -81,11 +64,7 @@ def whole(row_nbytes: int) -> FrameGeometry:
 
 
 def stacks(shape: tuple[int, ...], itemsize: int) -> Iterator[FrameGeometry]:
-    """All ways to see an image as a stack of two frames or more, the deepest first.
-
-    :param shape: of an observation
-    :param itemsize: bytes of one element
-    """
+    """All ways to see an image as a stack of two frames or more, the deepest first."""
     if len(shape) < 3:
         return
     size = int(np.prod(shape))

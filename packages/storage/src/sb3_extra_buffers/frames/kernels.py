@@ -32,11 +32,7 @@ REFERENCE = "numpy"
 
 @dataclass(frozen=True)
 class Chunks:
-    """Complete chunks as arrays.
-
-    :param packed: the bytes of each chunk
-    :param bases: the reference frame of each chunk; its first patch is made on it
-    """
+    """Complete chunks as arrays: their bytes, and the reference frames that their first patches are made on."""
 
     packed: Sequence[Bytes]
     bases: Sequence[Bytes]
@@ -212,9 +208,8 @@ def create(name: str | None = None) -> FrameKernels:
             try:
                 return registry.load(offered).factory()
             except PluginError as error:
-                logger.warning(
-                    "Frame kernels %r are installed but do not work; slower ones are used. %s", offered, error
-                )
+                text = "Frame kernels %r are installed but do not work; slower ones are used. %s"
+                logger.warning(text, offered, error)
     return registry.load(REFERENCE).factory()
 
 

@@ -13,11 +13,8 @@ from sb3_extra_buffers.memory import Indices
 class Lookup(NamedTuple):
     """The frames of a batch. The target of a frame is ``row * depth + index``: row of the batch, index in the stack.
 
-    :param slots: the chunks that are needed, each once
-    :param which: for each frame the index of its chunk in ``slots``
-    :param offsets: for each frame its offset in the chunk
-    :param targets: for each frame its target
-    :param blank: the targets of frames of zeros
+    ``slots`` are the chunks that are needed, each once. Each frame has the index of its chunk in them (``which``), its
+    offset in the chunk and its target. Frames of zeros only have a target, in ``blank``.
     """
 
     slots: Indices
@@ -28,11 +25,7 @@ class Lookup(NamedTuple):
 
 
 def find_frames(streams: Streams, references: Indices) -> Lookup:
-    """Find all frames of observations.
-
-    :param streams: the streams
-    :param references: which observations
-    """
+    """Find all frames of observations."""
     newest = streams.newest[references]
     backs = streams.backs[streams.pattern[references]].astype(np.int64)
     is_stored = (backs != ZERO) & (newest > 0)[:, np.newaxis]

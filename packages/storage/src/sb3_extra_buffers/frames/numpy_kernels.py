@@ -71,14 +71,7 @@ class NumpyKernels:
 def _read_frames(
     streams: Streams, source: ChunkSource, references: Indices, rooms: Sequence[Bytes], memory: BatchMemory
 ) -> None:
-    """Write the frames of observations to contiguous arrays.
-
-    :param streams: the streams
-    :param source: the complete chunks
-    :param references: which observations
-    :param rooms: arrays for equal parts of them, C-contiguous
-    :param memory: for intermediate results
-    """
+    """Write the frames of observations to C-contiguous arrays, each for an equal part of them."""
     nbytes = streams.geometry.frame_nbytes
     found = find_frames(streams, references)
     targets = [frame for room in rooms for frame in room.reshape(-1, nbytes)]
@@ -107,19 +100,14 @@ def _read_frames(
 
 def _load(streams: Streams, source: ChunkSource, slots: Indices) -> Chunks:
     """The chunks in these slots, complete or open."""
-    stream_of = dict(zip(streams.open.tolist(), range(streams.streams)))
-    numbers: list[int] = slots.tolist()
-    complete = source.load([slot for slot in numbers if slot not in stream_of])
-    pairs, filling, packed, bases = zip(complete.packed, complete.bases), streams.filling, [], []
-    for slot in numbers:
-        stream = stream_of.get(slot)
-        if stream is None:
-            content, base = next(pairs)
-        else:
-            content, base = filling.packed(stream, int(streams.sizes[slot])), filling.base[stream]
-        packed.append(content)
-        bases.append(base)
-    return Chunks(packed, bases)
+    numbers, filling = slots.tolist(), streams.filling
+    opened = dict(zip(streams.open.tolist(), range(streams.streams)))
+    closed = [slot for slot in numbers if slot not in opened]
+    complete = source.load(closed)
+    found = dict(zip(closed, zip(complete.packed, complete.bases)))
+    for slot in opened.keys() & numbers:
+        found[slot] = filling.packed(opened[slot], streams.sizes.item(slot)), filling.base[opened[slot]]
+    return Chunks([found[slot][0] for slot in numbers], [found[slot][1] for slot in numbers])
 
 
 @dataclass(frozen=True)
@@ -132,15 +120,10 @@ class _Place:
 
 
 class _Draft:
-    """One observation that is being written. All changes are computed first, then published in one call.
-
-    :param streams: the streams to change
-    :param stream: the stream of the observation
-    """
+    """One observation that is being written. All changes are computed first, then published in one call."""
 
     def __init__(self, streams: Streams, stream: int) -> None:
-        self.streams = streams
-        self.stream = stream
+        self.streams, self.stream = streams, stream
         self._changes: list[Change] = []
         self._slot = streams.open.item(stream)
         self._size, self._total = streams.sizes.item(self._slot), streams.total.item(stream)
@@ -151,11 +134,7 @@ class _Draft:
         self._freed: list[int] = []
 
     def write(self, reference: int, frames: Bytes) -> None:
-        """Store an observation under a reference.
-
-        :param reference: its number
-        :param frames: its frames, shape ``(depth, frame_nbytes)``
-        """
+        """Store an observation, shape ``(depth, frame_nbytes)``, under a reference."""
         streams, stream = self.streams, self.stream
         own = len(streams.newest) - streams.streams + stream
         if _is_last(streams, stream, frames):
@@ -204,16 +183,12 @@ class _Draft:
         # Frames of the last observation stay young enough for the others while frames are appended.
         are_blank = [not frame.any() for frame in frames]
         known = [None if are_blank[i] else _find(streams, stream, i, frame) for i, frame in enumerate(frames)]
-        for index, frame in enumerate(frames):
-            place = known[index]
-            if place is not None:
-                found.append(place)
-            elif are_blank[index]:
-                found.append(_Place(BLANK, 0, _NO_ROW))
-            elif index and found[-1].number != BLANK and np.array_equal(frame, frames[index - 1]):
-                found.append(found[-1])
-            else:
-                found.append(self._append(frame))
+        for index, (frame, place) in enumerate(zip(frames, known)):
+            if are_blank[index]:
+                place = _Place(BLANK, 0, _NO_ROW)
+            elif place is None and index and not are_blank[index - 1] and np.array_equal(frame, frames[index - 1]):
+                place = found[-1]
+            found.append(self._append(frame) if place is None else place)
         return found
 
     def _append(self, frame: Bytes) -> _Place:
@@ -298,12 +273,7 @@ class _Draft:
 
 
 def _brings_new(streams: Streams, stream: int, frames: Bytes) -> bool:
-    """Whether writing an observation would append a frame: one that is not found, or any if there is no pattern left.
-
-    :param streams: the streams
-    :param stream: the stream of the observation
-    :param frames: its frames
-    """
+    """Whether writing an observation would append a frame: one that is not found, or any if no pattern is left."""
     if streams.numbers[0] == PATTERNS:
         return True
     are_blank = [not frame.any() for frame in frames]

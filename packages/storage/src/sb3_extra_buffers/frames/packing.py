@@ -50,11 +50,7 @@ def worst_nbytes(frames: int, frame_nbytes: int) -> int:
 
 
 def patch(old: Bytes, new: Bytes) -> tuple[Bytes, Bytes]:
-    """The patch from one frame to another: its steps, two bytes each, and its content.
-
-    :param old: the frame to patch
-    :param new: the result
-    """
+    """The patch from one frame to another: its steps, two bytes each, and its content."""
     changed = np.flatnonzero(old != new)
     if not len(changed):
         return np.empty(0, np.uint8), np.empty(0, np.uint8)
@@ -97,11 +93,7 @@ def spread(begins: Indices, sizes: Indices) -> Indices:
 class Parsed:
     """Several chunks parsed at once: the target of every byte of every patch.
 
-    :param chunks: the bytes of each chunk
-    :param frames: number of frames of each chunk
-    :param upto: number of frames that are wanted, from the first
-    :param frame_nbytes: size of a frame
-    :param memory: for results and intermediate results
+    Each chunk has so many ``frames``; those before ``upto`` are wanted.
     """
 
     def __init__(
@@ -144,13 +136,7 @@ class Parsed:
         self._ahead = (contents - byte_at[:-1:most]).tolist()
 
     def apply(self, frame: Bytes, chunk: int, begin: int, end: int) -> None:
-        """Turn a frame of a chunk into a later one, in place.
-
-        :param frame: frame ``begin - 1`` of the chunk, or its reference frame if ``begin`` is 0
-        :param chunk: the index of the chunk
-        :param begin: the index of the first patch
-        :param end: one more than the index of the last patch, which must be wanted
-        """
+        """Turn frame ``begin - 1`` of a chunk, or its reference frame, into frame ``end - 1``, in place."""
         patch = chunk * self._most
         first, last, ahead = self._byte_at[patch + begin], self._byte_at[patch + end], self._ahead[chunk]
         # If several patches change a byte, the last one counts: numpy assigns in order.

@@ -15,7 +15,7 @@ from sb3_extra_buffers.frames.geometry import FrameGeometry
 from sb3_extra_buffers.frames.packing import END, PADDING, count_dtype, worst_steps_nbytes
 from sb3_extra_buffers.frames.validation import check_references
 from sb3_extra_buffers.heaps.state import State, StateError, used, within
-from sb3_extra_buffers.memory import Bytes, extended, untouched, used_part
+from sb3_extra_buffers.memory import Bytes, untouched
 
 # The constants are part of the contract of kernels: compiled kernels have them built in. A change needs a new protocol.
 
@@ -42,9 +42,8 @@ def publish(changes: Sequence[Change]) -> None:
     """Carry out assignments in one call that no interrupt can split.
 
     Python runs signal handlers and trace functions between instructions of Python code. This is one call of C code, so
-    an interrupt comes before all of the changes or after them. Compute everything first, then publish.
-
-    :param changes: the assignments, in order; a sequence, because a generator would run Python code in between
+    an interrupt comes before all of the changes or after them. Compute everything first, then publish. The changes are
+    a sequence, because a generator would run Python code in between.
     """
     deque(starmap(setitem, changes), maxlen=0)
 
@@ -53,10 +52,6 @@ class OpenChunks:
     """The chunk that each stream is filling. Its parts are separate arrays, because each of them grows.
 
     The arrays are large enough for the worst case; pages that are never used take no memory.
-
-    :param streams: number of streams
-    :param frames: the largest number of frames in a chunk
-    :param frame_nbytes: size of a frame
     """
 
     def __init__(self, streams: int, frames: int, frame_nbytes: int) -> None:
@@ -104,7 +99,8 @@ class OpenChunks:
     def state(self) -> State:
         """Everything that :meth:`restore` needs."""
         arrays = {name: getattr(self, name) for name in _FILLING}
-        return State({}, {**arrays, **self._written()})
+        steps, content = self.filled.max(axis=0).tolist()
+        return State({}, {**arrays, "steps": self.steps[:, :steps], "content": self.content[:, :content]})
 
     def restore(self, state: State) -> None:
         """Take over a saved state."""
@@ -115,22 +111,6 @@ class OpenChunks:
             if part.shape[1] > target.shape[1] or self.filled[:, number].max() > part.shape[1]:
                 raise StateError("open chunks claim more bytes than there are")
             target[:, : part.shape[1]] = part
-
-    def _written(self) -> dict[str, Bytes]:
-        steps, content = self.filled.max(axis=0).tolist()
-        return {"steps": self.steps[:, :steps], "content": self.content[:, :content]}
-
-    def __getstate__(self) -> dict[str, Any]:
-        written = {name: part.copy() for name, part in self._written().items()}
-        return {**self.__dict__, **written, "shapes": (self.steps.shape, self.content.shape)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        shapes = state.pop("shapes")
-        self.__dict__.update(state)
-        for name, shape in zip(("steps", "content"), shapes):
-            whole = untouched(shape)
-            whole[:, : state[name].shape[1]] = state[name]
-            setattr(self, name, whole)
 
 
 class Streams:
@@ -157,14 +137,10 @@ class Streams:
     def __init__(
         self, geometry: FrameGeometry, chunk: int, streams: int, cells: int, slots: int, planes: int = 1
     ) -> None:
-        self.geometry = geometry
-        self.chunk = chunk
+        self.geometry, self.chunk, self.cells, self.planes = geometry, chunk, cells, planes
         #: The largest number of frames in a chunk: an observation that finds no pattern is stored twice.
         self.room = chunk - 1 + 2 * geometry.depth
-        self.cells = cells
-        self.planes = planes
-        references = planes * cells
-        depth, frame_nbytes = geometry.depth, geometry.frame_nbytes
+        references, depth, frame_nbytes = planes * cells, geometry.depth, geometry.frame_nbytes
         # The arrays are large enough for the worst case; pages that are never used take no memory.
         #: Position of each observation's newest stored frame, plus 1; 0 for an observation that was never written.
         self.newest = untouched(references + streams, np.int32)
@@ -233,35 +209,22 @@ class Streams:
         return used * per_slot + sum(array.nbytes for array in fixed) + self.filling.nbytes
 
     def begin_chunk(self, stream: int, base: Bytes, also: Sequence[Change] = ()) -> int:
-        """Leave a complete chunk and begin the next one, in :attr:`next_slot`. An interrupt cannot split this.
+        """Leave a complete chunk and begin the next one on a reference frame, in :attr:`next_slot`, which is returned.
 
-        :param stream: whose chunk is complete
-        :param base: the reference frame of the next chunk
-        :param also: changes that belong to this one, such as which reference frame the slot has
-        :return: the slot of the next chunk
+        An interrupt cannot split this, nor what it ``also`` changes, such as which reference frame the slot has.
         """
-        slot, changes = self._advancing(stream)
-        publish([*changes, *self.filling.beginning(stream, base), *also])
-        return slot
-
-    def advance(self, stream: int) -> int:
-        """Leave a complete chunk and open the next slot; its content must be begun separately. Returns the slot."""
-        slot, changes = self._advancing(stream)
-        publish(changes)
-        return slot
-
-    def _advancing(self, stream: int) -> tuple[int, list[Change]]:
-        """The slot of the next chunk, and the changes of everything but its content."""
         complete, slot = self.open.item(stream), self.next_slot
         _, free, used = self.numbers.tolist()
         free, used = (free - 1, used) if free else (free, used + 1)
         users = self.users.item(complete) - 1
-        changes = [(self.users, slot, 1), (self.sizes, slot, 0), (self.previous, slot, complete)]
+        changes: list[Change] = [(self.users, slot, 1), (self.sizes, slot, 0), (self.previous, slot, complete)]
         changes.append((self.users, complete, users))
         if not users:
             changes.append((self.free, free, complete))
             free += 1
-        return slot, [*changes, (self.numbers, slice(1, None), (free, used)), (self.open, stream, slot)]
+        changes += [(self.numbers, slice(1, None), (free, used)), (self.open, stream, slot)]
+        publish([*changes, *self.filling.beginning(stream, base), *also])
+        return slot
 
     def clear(self, bases: Sequence[Bytes] = ()) -> None:
         """Forget all observations. Memory is kept; pages that were never used stay untouched.
@@ -293,10 +256,7 @@ class Streams:
         return sorted(found.difference(self.open.tolist()))
 
     def reaching(self, chunks: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """All observations that reach into any of these chunks.
-
-        :param chunks: one flag for each slot
-        """
+        """All observations that reach into any of these chunks, which are given as a flag for each slot."""
         references = np.arange(len(self.newest) - self.streams)
         found = np.zeros(len(references), np.bool_)
         for some, slots in self.walk(references):
@@ -358,12 +318,13 @@ class Streams:
         check_references(self, MAX_BACK, ZERO)
         self.workspace = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        used = {name: used_part(getattr(self, name)) for name in _BY_SLOT}
-        return {**self.__dict__, **used, "slots": self.slots, "workspace": None}
+    def __reduce__(self) -> tuple[Any, ...]:
+        arguments = (self.geometry, self.chunk, self.streams, self.cells, self.slots, self.planes)
+        return _restored, (arguments, self.state())
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        slots = state.pop("slots")
-        self.__dict__.update(state)
-        for name in _BY_SLOT:
-            setattr(self, name, extended(state[name], slots))
+
+def _restored(arguments: tuple[Any, ...], state: State) -> Streams:
+    """Streams from a pickle or a copy, without the workspace of the others."""
+    streams = Streams(*arguments)
+    streams.restore(state)
+    return streams

@@ -80,13 +80,7 @@ class KernelConformance(Conformance):
 
 
 def _check_playing(seed: int, bench: Workbench, steps: int, between: Callable[[int], object] | None = None) -> None:
-    """Write what environments bring, and compare what is read with it.
-
-    :param seed: of what they bring
-    :param bench: the kernels, with everything that they work on
-    :param steps: how many observations of each environment
-    :param between: called before each step, with its number
-    """
+    """Write what environments bring, and compare what is read with it. ``between`` is called before each step."""
     rng, geometry = np.random.default_rng(seed), bench.streams.geometry
     cells, streams = bench.streams.cells, bench.streams.streams
     truth, row = np.zeros((2 * cells, geometry.row_nbytes), np.uint8), 0

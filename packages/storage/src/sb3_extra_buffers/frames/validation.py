@@ -22,11 +22,8 @@ _ANYTHING = 255
 def check_references(streams: Streams, max_back: int, zero: int) -> None:
     """Raise if an observation has a frame outside of its chunks, or if kernels would write outside of an open chunk.
 
-    Each number was compared with its limits before.
-
-    :param streams: the loaded streams
-    :param max_back: how far back an observation may reach, in frames
-    :param zero: the entry of a pattern for a frame of zeros, which is in no chunk
+    Each number was compared with its limits before. An observation may reach ``max_back`` frames back; ``zero`` is the
+    entry of a pattern for a frame of zeros, which is in no chunk.
     """
     backs = streams.backs.astype(np.int64)
     reach = np.where(backs == zero, 0, backs).max(axis=1)

@@ -14,11 +14,7 @@ from sb3_extra_buffers.memory import Bytes, Indices
 
 
 class Shelf:
-    """A source of complete chunks, by slot.
-
-    :param slots: the largest number of chunks
-    :param frame_nbytes: size of a frame
-    """
+    """A source of complete chunks, by slot."""
 
     def __init__(self, slots: int, frame_nbytes: int) -> None:
         self.slots = slots
@@ -60,14 +56,7 @@ class Shelf:
 
 
 class Workbench:
-    """Kernels with everything that they work on: observations and next observations.
-
-    :param kernels: the kernels
-    :param geometry: how frames lie in an observation
-    :param cells: number of observations
-    :param streams: number of environments
-    :param chunk: frames in a chunk
-    """
+    """Kernels with everything that they work on: observations and next observations of several environments."""
 
     def __init__(
         self, kernels: FrameKernels, geometry: FrameGeometry, cells: int, streams: int, chunk: int = 16
