@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
@@ -36,7 +35,7 @@ class HeapSubject:
         """Whether the heap has a fixed capacity."""
         return "capacity" in self.parameters
 
-    @cached_property
+    @property
     def evicts(self) -> bool:
         """Whether the heap has a fixed capacity and drops its oldest rows to stay within it."""
         heap = self.create(1)
