@@ -4,6 +4,8 @@ import textwrap
 
 import pytest
 
+from sb3_extra_buffers.testing import CODEC_RULES
+
 pytest_plugins = ["pytester"]
 
 FOUR_LINES = """
@@ -30,9 +32,10 @@ WRONG = """
 
 @pytest.fixture
 def run(pytester, site):
-    def run(source):
+    def run(source, *options):
         pytester.makepyfile(textwrap.dedent(source))
-        return pytester.runpytest_inprocess("-p", "no:cacheprovider", "--import-mode=importlib", "-p", "no:xdist")
+        options = ("-p", "no:cacheprovider", "--import-mode=importlib", "-p", "no:xdist", *options)
+        return pytester.runpytest_inprocess(*options)
 
     return run
 
@@ -68,3 +71,20 @@ def test_a_heap_is_held_to_its_rules_in_the_same_way(run):
     )
     assert "failed" not in result.parseoutcomes()
     assert result.parseoutcomes()["passed"] >= 12
+
+
+WRONG_COST = """
+    from sb3_extra_buffers.codecs import Automatic, CodecPlugin, hookimpl
+    from sb3_extra_buffers.codecs.none import NoneCodec
+
+    @hookimpl
+    def sb3_extra_buffers_codec():
+        return CodecPlugin(1, NoneCodec, "Copies", automatic=Automatic(decode_cost=1000.0))
+"""
+
+
+def test_a_declared_cost_that_is_far_off_is_a_warning_and_no_failure_also_where_warnings_are_errors(install, run):
+    install("slow-dist", "slow", "fake_slow", WRONG_COST)
+    result = run(FOUR_LINES.format(codec="slow"), "-W", "error", "-k", "decode_cost")
+    assert result.parseoutcomes() == {"passed": 1, "warnings": 1, "deselected": len(CODEC_RULES)}
+    result.stdout.fnmatch_lines(["*DecodeCostWarning: slow declares decode_cost=1000, measured here: *"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import astuple
 from functools import partial
 from itertools import accumulate
@@ -277,8 +278,8 @@ class TableHeap(ABC):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Names the class and nothing private: pickles stay readable when private modules are renamed.
-        kind: type[Any] = type(self)
-        return partial(kind, **self._parameters()), (self.cells,), self._snapshot()
+        create: Callable[..., TableHeap] = type(self)
+        return partial(create, **self._parameters()), (self.cells,), self._snapshot()
 
     def __setstate__(self, snapshot: dict[str, Any]) -> None:
         self._resume(snapshot)

@@ -10,7 +10,7 @@ import numpy as np
 
 from sb3_extra_buffers.codecs import Codec, decode_batch, encode_batch
 from sb3_extra_buffers.errors import CellMismatchError
-from sb3_extra_buffers.heaps import create
+from sb3_extra_buffers.heaps.memory import MemoryHeap
 from sb3_extra_buffers.memory import Bytes, ByteSource, FlatBytes, Indices
 from sb3_extra_buffers.testing.codec_subject import CODEC_RULES, CodecSubject, as_bytes, decoded, sample
 from sb3_extra_buffers.testing.content import (
@@ -233,7 +233,7 @@ def _sources(codec: Codec, rows: Bytes) -> Iterator[tuple[ByteSource, Indices, I
     lengths = np.array([len(payload) for payload in payloads])
     flat = np.frombuffer(b"odd" + b"".join(payloads), np.uint8)
     yield FlatBytes(flat), 3 + lengths.cumsum() - lengths, lengths
-    heap = create("memory", len(rows) + 1)
+    heap = MemoryHeap(len(rows) + 1)
     for cell, payload in enumerate(payloads):
         put(heap, [len(rows)], [bytes(100_000)])  # in between, so that the payloads end up in several segments
         put(heap, [cell], [payload])

@@ -49,8 +49,10 @@ def holes_closed(subject: HeapSubject) -> None:
 def moves_counted(subject: HeapSubject) -> None:
     random, heap = np.random.default_rng(3), subject.create(200)
 
+    moving = heap if isinstance(heap, MovingHeap) else None
+
     def moves() -> int | None:
-        return heap.moves if isinstance(heap, MovingHeap) else None
+        return moving.moves if moving is not None else None
 
     if moves() is None:
         raise absent("moves")

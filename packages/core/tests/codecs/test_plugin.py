@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sb3_extra_buffers.codecs import CellSpec, Codec, CodecPlugin, CodecSpec, Levels, bind, names, registry
+from sb3_extra_buffers.codecs import Automatic, CellSpec, Codec, CodecPlugin, CodecSpec, Levels, bind, names, registry
 from sb3_extra_buffers.errors import ParameterError
 
 CELL = CellSpec(np.uint8, 100)
@@ -57,3 +57,15 @@ def test_completing_a_spec_leaves_it_as_it_is():
     spec = CodecSpec("x", {"checksum": True})
     assert plugin.complete(spec) == CodecSpec("x", {"checksum": True, "level": 2})
     assert spec.params == {"checksum": True}
+
+
+@pytest.mark.parametrize("declared", [{"decode_cost": 0}, {"decode_cost": True}, {"decode_cost": float("nan")}])
+def test_a_cost_of_decoding_must_be_a_positive_number(declared):
+    with pytest.raises(ParameterError, match="it must be a positive number"):
+        Automatic(**declared)
+
+
+@pytest.mark.parametrize("levels", [[1, 2], (1.0,), (True,)])
+def test_levels_for_the_automatic_choice_are_a_tuple_of_integers(levels):
+    with pytest.raises(ParameterError, match="it must be a tuple of integers"):
+        Automatic(1.0, levels)
