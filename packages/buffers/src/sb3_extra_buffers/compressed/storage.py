@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 from enum import Enum
 from typing import Any, cast
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers import frames
 from sb3_extra_buffers.arrays import CompressedArray
-from sb3_extra_buffers.arrays.array import as_rows
 from sb3_extra_buffers.arrays.indexing import CellNumbers
 from sb3_extra_buffers.checkpoints import State
 from sb3_extra_buffers.codecs import bind
@@ -25,7 +23,7 @@ from sb3_extra_buffers.compressed.spaces import NO_KEY, parts_of, shape_of
 from sb3_extra_buffers.errors import HeapStateError, ParameterError
 from sb3_extra_buffers.frames import CachingKernels, Contiguity
 from sb3_extra_buffers.heaps import FileHeap, Heap, StatefulHeap, StrictHeap
-from sb3_extra_buffers.memory import BLOCKS, BatchMemory, Bytes
+from sb3_extra_buffers.memory import BLOCKS, BatchMemory
 from sb3_extra_buffers.stores import (
     DeferredStore,
     EvictingStore,
@@ -85,11 +83,19 @@ class _Part:
         self._item = observations.shape[2:]
         self._dtype, self._stored = observations.dtype, observations.stored_dtype
         self._row_nbytes = math.prod(self._item) * self._stored.itemsize
+        self._is_bytes = observations.is_plain and observations.dtype == np.uint8
 
-    def rows(self, values: NDArray[Any]) -> Bytes:
-        """A step as rows of bytes."""
-        array = self.observations
-        return as_rows(values, len(values)) if array.is_plain else array.stored_rows(values)
+    def write(self, cells: NDArray[np.int64], obs: NDArray[Any], next_obs: NDArray[Any]) -> None:
+        """Store observations and next observations of the right shape and dtype, C-contiguous."""
+        store, count = self.store, len(cells)
+        if store is None:
+            return
+        if self._is_bytes:
+            store.write(cells, obs.reshape(count, -1), next_obs.reshape(count, -1))
+        else:
+            store.write(cells, self.observations.stored_rows(obs), self.observations.stored_rows(next_obs))
+        if type(store) is DeferredStore:
+            self.store = resolve(store)
 
     def read_both(self, cells: NDArray[np.int64]) -> list[NDArray[Any]]:
         """Observations and next observations of these cells. Frames that both have are decoded once."""
@@ -222,13 +228,11 @@ class ObservationStorage:
         """
         first = step * self._n_envs
         cells = np.arange(first, first + self._n_envs)
-        only = self._only
+        if self._only is not None:
+            self._only.write(cells, obs, next_obs)
+            return
         for part in self._parts:
-            own, following = (obs, next_obs) if only is not None else (obs[part.key], next_obs[part.key])
-            if part.store is not None:
-                part.store.write(cells, part.rows(own), part.rows(following))
-                if type(part.store) is DeferredStore:
-                    part.store = resolve(part.store)
+            part.write(cells, obs[part.key], next_obs[part.key])
 
     def known_rows(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         """The same steps, counted from the first; an ``IndexError`` if there is no such step."""
@@ -356,8 +360,8 @@ class ObservationStorage:
             part.built.restore(own)
             part.store = resolve(part.built)
 
-    def _evicting(self) -> Iterable[EvictingStore]:
-        actives = (store.active for store in self.stores())
+    def _evicting(self) -> list[EvictingStore]:
+        actives: list[Any] = [store.active for store in self.stores()]
         return [store for store in actives if isinstance(store, EvictingStore)]
 
     def _index_nbytes(self) -> int:
