@@ -45,19 +45,31 @@ def screens(count: int) -> Iterator[NDArray[np.uint8]]:
         yield stack.transpose(0, 3, 1, 2)
 
 
+def _sources() -> dict[str, str]:
+    """For each source file of this repository, by its path in an import folder, the folder in ``packages``."""
+    folders = (folder for folder in PACKAGES.iterdir() if folder.is_dir())
+    return {
+        path.relative_to(folder / "src").as_posix(): folder.name
+        for folder in folders
+        for path in (folder / "src").rglob("*.py")
+    }
+
+
 def trace(work: Callable[[], object]) -> Walk:
     """The files and functions that a call crosses, in the order of their first calls. Compiled functions are included:
     numba reports their calls to a profiler.
     """
     found: Walk = {}
+    sources = _sources()
 
     def note(frame: FrameType, event: str, _arg: Any) -> None:
         code = frame.f_code
-        path = Path(code.co_filename)
+        # The distributions may be installed from wheels, anywhere.
+        _, root, rest = Path(code.co_filename).as_posix().rpartition("/sb3_extra_buffers")
+        file = f"{root}{rest}"[1:]
         # A comprehension belongs to the function around it.
-        if event == "call" and path.is_relative_to(PACKAGES) and not code.co_name.startswith("<"):
-            package, _, file = path.relative_to(PACKAGES).as_posix().split("/", 2)
-            functions = found.setdefault(f"{file} ({package})", [])
+        if event == "call" and file in sources and not code.co_name.startswith("<"):
+            functions = found.setdefault(f"{file} ({sources[file]})", [])
             name = getattr(code, "co_qualname", code.co_name).replace(".<locals>", "")
             if name not in functions:
                 functions.append(name)
