@@ -21,115 +21,201 @@ from scripts.drawing import (
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 
 
+def distributions() -> str:
+    """Which distribution depends on which: arrows lead to what is needed."""
+    picture = Picture(860, 430, "Distributions, and what each depends on")
+    boxes = [
+        (40, 40, 180, "cli", "the command sb3-buffers", PALE_ORANGE),
+        (250, 40, 180, "gpu", "buffers on a device", PALE_ORANGE),
+        (560, 40, 200, "recording", "recordings of episodes", PALE_BLUE),
+        (90, 150, 290, "buffers", "sb3-extra-buffers: what people install", PALE_ORANGE),
+        (250, 260, 290, "storage", "frames, stores, arrays, checkpoints", PALE_BLUE),
+        (250, 360, 290, "core", "contracts, registry, conformance kit", PALE_BLUE),
+        (620, 260, 210, "codec-rle-numba", "rle-jit, frame kernels", PALE_GREEN),
+        (620, 360, 210, "codec-zstd, -lz4, -isal", "heap-mmap, and yours", PALE_GREEN),
+    ]
+    for x, y, width, name, note, fill in boxes:
+        picture.labelled(x, y, width, 52, name, note, fill)
+    for way in (
+        "M130 92 V146",
+        "M340 92 V146",
+        "M320 202 V256",
+        "M660 92 V120 H470 V256",
+        "M395 312 V356",
+        "M620 286 H544",
+        "M640 312 L544 372",
+        "M620 392 H544",
+    ):
+        picture.path(way, GRAY, 1.5, tip=True)
+    for y, text, color in (
+        (156, "Orange: needs torch and Stable-Baselines3", ORANGE),
+        (176, "Blue: needs numpy and pluggy", BLUE),
+        (196, "Green: plugins, found by entry points", GREEN),
+    ):
+        picture.words(520, y, text, color, 12)
+    return picture.svg()
+
+
 def layers() -> str:
     """What imports what: each row only from the rows below it."""
-    picture = Picture(860, 648, "Layers, from the command line at the top down to the errors")
-    rows: list[tuple[str, list[tuple[str, str]]]] = [
-        (PALE_ORANGE, [("cli", "the command sb3-buffers")]),
-        (PALE_ORANGE, [("advisor", "which way to store suits your observations")]),
+    rows: list[tuple[str, str, list[tuple[str, str]]]] = [
+        ("cli", PALE_ORANGE, [("cli", "the command sb3-buffers")]),
+        ("cli", PALE_ORANGE, [("advisor", "compares ways to store"), ("doctor", "reports what is installed")]),
         (
+            "gpu, buffers",
             PALE_ORANGE,
             [
                 ("gpu_buffers", "on a torch device"),
-                ("recording", "what an agent saw"),
                 ("training_utils", "play, evaluate, fill"),
                 ("vec_buf", "feeds many buffers"),
             ],
         ),
         (
+            "buffers, recording",
             PALE_ORANGE,
-            [("compressed", "the buffers of Stable-Baselines3, with observations stored compressed")],
-        ),
-        (PALE_BLUE, [("arrays", "cells that index like an ndarray")]),
-        (
-            PALE_BLUE,
             [
-                ("stores", "rows of bytes by cell number"),
-                ("testing", "the conformance kit"),
-                ("doctor", "does it run?"),
+                ("compressed", "compressed buffers of SB3"),
+                ("sharing", "between processes"),
+                ("recording", "episodes in files"),
             ],
         ),
+        ("storage", PALE_BLUE, [("arrays", "cells that are indexed like an ndarray")]),
+        ("storage", PALE_BLUE, [("stores", "observations by cell number; the automatic choice")]),
         (
+            "storage",
             PALE_BLUE,
-            [
-                ("sharing", "process to process"),
-                ("frames", "images, as patches"),
-                ("heaps", "where bytes live"),
-                ("codecs", "what bytes become"),
-            ],
+            [("frames", "streams and patches"), ("checkpoints", "arrays on disk"), ("progress", "progress bars")],
         ),
-        (
-            PALE_BLUE,
-            [("registry", "names to plugins"), ("views", "bytes without copies"), ("files", "arrays on the disk")],
-        ),
-        (PALE_BLUE, [("errors", "one hierarchy"), ("progress", "bars for long work")]),
+        ("core", PALE_BLUE, [("testing", "the conformance kit")]),
+        ("core", PALE_BLUE, [("codecs", "observations to payloads"), ("heaps", "memory for payloads")]),
+        ("core", PALE_BLUE, [("registry", "plugins by name"), ("memory", "bytes without copies")]),
+        ("core", PALE_BLUE, [("errors", "one hierarchy of exceptions")]),
     ]
-    left, width, height, gap = 70, 600, 52, 12
-    for number, (fill, boxes) in enumerate(rows):
-        y = 28 + number * (height + gap)
+    left, width, height, gap, top = 80, 600, 44, 10, 20
+    bottom = top + len(rows) * (height + gap) - gap
+    picture = Picture(860, bottom + 36, "Layers, from the command line at the top down to the errors")
+    for number, (package, fill, boxes) in enumerate(rows):
+        y = top + number * (height + gap)
         each = (width - gap * (len(boxes) - 1)) / len(boxes)
         for place, (name, note) in enumerate(boxes):
-            picture.labelled(left + place * (each + gap), y, each, height, name, note, fill)
-    bottom = 28 + len(rows) * (height + gap) - gap
-    picture.path(f"M30 168 V{bottom - 8}", BLUE, 2, tip=True)
-    picture.words(30, bottom + 12, "add", BLUE, bold=True, at="middle")
-    picture.path(f"M48 {bottom - 8} V168", ORANGE, 2, tip=True)
-    picture.words(40, 156, "sample", ORANGE, bold=True, at="middle")
-    for top, end, color, lines in (
-        (28, 272, ORANGE, ["need torch and", "Stable-Baselines3;", "recording does not,", "cli only to advise"]),
-        (284, bottom, BLUE, ["need numpy and", "pluggy alone;", "testing also pytest"]),
-    ):
-        picture.path(f"M684 {top} h8 V{end} h-8", color, 2)
-        for number, line in enumerate(lines):
-            picture.words(702, top + 32 + 17 * number, line, color)
-    picture.box(712, 412, 132, 76, PALE_GREEN, dashed=True)
-    for number, line in enumerate(["codec-zstd, -lz4,", "-isal, -rle-numba,", "and yours"]):
-        picture.words(778, 433 + 18 * number, line, at="middle", size=12)
-    picture.path("M712 444 H674", GREEN, 2, dashed=True, tip=True)
-    picture.words(778, 506, "found by entry point", GREEN, 11, at="middle")
-    picture.words(70, 634, "A row imports only from those below it, and neighbours do not know each other.", GRAY, 12)
+            own = PALE_BLUE if name == "recording" else fill
+            picture.labelled(left + place * (each + gap), y, each, height, name, note, own)
+        picture.words(left + width + 14, y + height / 2 + 5, package, GRAY, 12)
+    first = top + 3 * (height + gap)
+    picture.path(f"M30 {first} V{bottom - 20}", BLUE, 2, tip=True)
+    picture.words(30, bottom, "add", BLUE, bold=True, at="middle")
+    picture.path(f"M54 {bottom - 20} V{first}", ORANGE, 2, tip=True)
+    picture.words(48, first - 10, "sample", ORANGE, bold=True, at="middle")
+    note = "A row imports only from the rows below it. Orange: needs torch. Right: folders in packages/."
+    picture.words(left, bottom + 24, note, GRAY, 12)
+    return picture.svg()
+
+
+#: A lane of a path: the package, the class in it, what it does, and a detail.
+Lane = tuple[str, str, str, str, str]
+
+
+def _path(picture: Picture, lanes: list[Lane], color: str) -> None:
+    """Lanes with arrows from each to the next."""
+    for number, (name, note, does, detail, fill) in enumerate(lanes):
+        y = 16 + number * 78
+        picture.box(16, y, 828, 64, fill, fill)
+        picture.words(30, y + 28, name, bold=True)
+        picture.words(30, y + 46, note, GRAY, 11)
+        picture.words(262, y + 28, does, color)
+        picture.words(262, y + 46, detail, GRAY, 11)
+    for number in range(len(lanes) - 1):
+        picture.path(f"M240 {66 + number * 78} v40", color, 2, tip=True)
+
+
+def add_path() -> str:
+    """One step, from the environments down to patches and chunks."""
+    picture = Picture(860, 438, "The path of one add through the layers")
+    lanes = [
+        (
+            "compressed",
+            "CompressedReplayBuffer.add",
+            "checks every argument before anything is stored, and holds the lock",
+            "images with channels last in memory are copied into the usual order, once",
+            PALE_ORANGE,
+        ),
+        (
+            "compressed",
+            "ObservationStorage",
+            "turns the step into cell numbers and rows of bytes, for each key",
+            "step 41 of 2 environments is the cells 82 and 83; the store gets obs and next_obs together",
+            PALE_ORANGE,
+        ),
+        (
+            "stores",
+            "FrameStore",
+            "gives both to the kernel; begins another chunk where one is complete",
+            "a chunk has 16 frames or more",
+            PALE_BLUE,
+        ),
+        (
+            "frame kernels",
+            "NumbaKernels",
+            "compares each observation with the last one of its environment",
+            "only new frames are appended, as patches; a cell is the newest frame and a pattern, 5 bytes",
+            PALE_GREEN,
+        ),
+        (
+            "stores, heaps",
+            "ChunkStore, MemoryHeap",
+            "complete chunks only: compressed if patches did not make them small",
+            "one payload per chunk, about once in 16 steps of an environment",
+            PALE_BLUE,
+        ),
+    ]
+    _path(picture, lanes, BLUE)
+    picture.words(16, 426, "Actions, rewards and flags go into the arrays of Stable-Baselines3.", GRAY, 12)
     return picture.svg()
 
 
 def sample_path() -> str:
-    """One batch, from drawn numbers down to payloads and up again to tensors."""
-    picture = Picture(860, 470, "The way of a sample through the layers")
+    """One batch, from drawn numbers down to chunks and up again to tensors."""
+    picture = Picture(860, 438, "The path of one sample through the layers")
     lanes = [
-        ("compressed", "sample() of Stable-Baselines3", PALE_ORANGE),
-        ("arrays", "CompressedArray", PALE_BLUE),
-        ("stores", "TransitionStore, CellStore", PALE_BLUE),
-        ("heaps", "where bytes live", PALE_BLUE),
-        ("codecs", "what bytes become", PALE_BLUE),
+        (
+            "compressed",
+            "CompressedReplayBuffer.sample",
+            "draws the same random numbers as Stable-Baselines3",
+            "steps 41, 7, 41 of the environments 0, 1, 0 are the cells 82, 15, 82",
+            PALE_ORANGE,
+        ),
+        (
+            "compressed, memory",
+            "ObservationStorage, BatchMemory",
+            "takes memory for obs and for next_obs",
+            "the memory of an earlier batch, if that is no longer in use",
+            PALE_ORANGE,
+        ),
+        (
+            "stores",
+            "FrameStore, ChunkStore",
+            "gives the kernel the addresses of all chunks",
+            "asks the heap whether payloads have moved since",
+            PALE_BLUE,
+        ),
+        (
+            "frame kernels",
+            "NumbaKernels",
+            "finds the chunks of the batch, decodes each frame once",
+            "straight into both arrays; a frame that several cells have is copied",
+            PALE_GREEN,
+        ),
+        (
+            "compressed",
+            "to_torch",
+            "wraps both arrays as tensors, without another copy",
+            "actions, rewards and dones come from the arrays of Stable-Baselines3",
+            PALE_ORANGE,
+        ),
     ]
-    for number, (name, note, fill) in enumerate(lanes):
-        y = 16 + number * 84
-        picture.box(16, y, 828, 70, fill, fill)
-        picture.words(30, y + 30, name, bold=True)
-        picture.words(30, y + 48, note, GRAY, 11)
-    down = [
-        (41, "draws rows and environments", "rows 41, 7, 41 · environments 0, 1, 0"),
-        (125, "turns them into cell numbers", "cells 82, 15, 82"),
-        (209, "follows what is shared", "next_obs of 15 is obs of 17"),
-        (293, "locates the payloads", "positions and lengths: 9,140+312 · 2,055+298"),
-    ]
-    for y, does, example in down:
-        picture.words(262, y, does, BLUE)
-        picture.words(262, y + 20, example, GRAY, 11)
-    for y in (66, 150, 234, 318):
-        picture.path(f"M240 {y} v54", BLUE, 2, tip=True)
-    picture.words(262, 377, "decodes the payloads, straight into the rows of the batch", GREEN)
-    picture.words(262, 397, "on several threads, where the codec says that this pays", GRAY, 11)
-    picture.path("M640 372 H770 V90", GREEN, 2, tip=True)
-    picture.words(584, 209, "one new array for obs,", GREEN)
-    picture.words(584, 229, "one for next_obs", GREEN)
-    picture.words(584, 41, "to_torch wraps both arrays", ORANGE)
-    picture.words(584, 61, "no further copy; then the model trains", GRAY, 11)
+    _path(picture, lanes, ORANGE)
     picture.words(
-        16,
-        458,
-        "With frames, a kernel finds the chunks of a batch, and decodes each frame once, straight into the two arrays.",
-        GRAY,
-        12,
+        16, 426, "Observations stored as cells take the same path, with a codec in place of the kernel.", GRAY, 12
     )
     return picture.svg()
 
@@ -235,6 +321,8 @@ def frames() -> str:
 
 
 PICTURES: dict[str, Callable[[], str]] = {
+    "add-path.svg": add_path,
+    "distributions.svg": distributions,
     "layers.svg": layers,
     "memory-cells.svg": cells,
     "memory-frames.svg": frames,

@@ -21,6 +21,7 @@ from sb3_extra_buffers_codec_rle_numba.write_kernels import patch_nbytes, write_
 _NO_ROWS = np.empty((0, 1), np.uint8)
 _NOTHING_KNOWN = Known(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.uint64))
 _LANES = U(LANES)
+_MAX_STAMP = 2**32 - 1
 #: Numbers of channels that are rearranged here. One channel is contiguous already; more are rare.
 CHANNELS = (2, 3, 4)
 Pixels = types.Array(types.uint8, 4, "C", readonly=True)
@@ -49,6 +50,15 @@ def split_channels(images: Any, out: Any) -> None:
                 byte = load(source + pixel * channels + U(channel), np.uint8(0))
                 store(target + U(channel) * pixels + pixel, byte)
             pixel += U(1)
+
+
+def next_stamp(workspace: Workspace) -> int:
+    """A number that no slot is marked with."""
+    if workspace.stamp == _MAX_STAMP:
+        workspace.mark.fill(0)
+        workspace.stamp = 0
+    workspace.stamp += 1
+    return workspace.stamp
 
 
 class NumbaKernels:
@@ -93,7 +103,7 @@ class NumbaKernels:
         both, known = next_out is not None, source.known() or _NOTHING_KNOWN
         # For each chunk of the batch: slot, address, length, address of the reference frame.
         plan = np.empty((4, (1 + both) * len(references) * workspace.most_chunks), np.int64)
-        count = plan_read(workspace.table, references, both, workspace.next_stamp(), *known, plan)
+        count = plan_read(workspace.table, references, both, next_stamp(workspace), *known, plan)
         places = None
         if count < 0:
             count = -count

@@ -64,8 +64,6 @@ NONE = S(-2)
     SCRATCH,
 ) = range(38)
 
-_MAX_STAMP = 2**32 - 1
-
 Table = types.Array(types.uint64, 1, "C", readonly=True)
 Numbers = types.Array(types.int64, 1, "C", readonly=True)
 Rows = types.Array(types.uint8, 2, "C")
@@ -94,7 +92,9 @@ class Workspace:
 
     def __init__(self, streams: Streams) -> None:
         geometry, slots = streams.geometry, streams.slots
+        #: For each slot, the number of the batch that last read its chunk.
         self.mark = untouched(slots, np.uint32)
+        #: The number of the last batch.
         self.stamp = 0
         self.lock = Lock()
         #: The index of a chunk in the plan of a batch, by slot.
@@ -150,11 +150,3 @@ class Workspace:
             self._scratch,
         )
         self.table = np.array([part if isinstance(part, int) else part.ctypes.data for part in entries], np.uint64)
-
-    def next_stamp(self) -> int:
-        """A number that no slot is marked with."""
-        if self.stamp == _MAX_STAMP:
-            self.mark.fill(0)
-            self.stamp = 0
-        self.stamp += 1
-        return self.stamp

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from difflib import get_close_matches
+from functools import wraps
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch as th
@@ -22,7 +23,6 @@ from sb3_extra_buffers.arrays import CompressedArray
 from sb3_extra_buffers.checkpoints import State
 from sb3_extra_buffers.compressed import checkpoint
 from sb3_extra_buffers.compressed.buffer_state import check_claims, own_state, restore_own
-from sb3_extra_buffers.compressed.locking import locked
 from sb3_extra_buffers.compressed.options import StorageOptions
 from sb3_extra_buffers.compressed.report import KeyReport, MemoryReport
 from sb3_extra_buffers.compressed.spaces import NO_KEY
@@ -33,6 +33,7 @@ from sb3_extra_buffers.heaps import Heap
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+Method = TypeVar("Method", bound=Callable[..., Any])
 #: Of the pickled form. A buffer that was pickled by a newer version says so instead of failing somewhere else.
 FORMAT_VERSION = 1
 
@@ -48,6 +49,17 @@ def refuse_unknown(kind: type[Any], names: Iterable[str]) -> None:
         close = get_close_matches(name, known, 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise TypeError(f"{kind.__name__}() got an unexpected keyword argument {name!r}.{hint}")
+
+
+def locked(method: Method) -> Method:
+    """Let a method of a buffer hold the buffer's lock."""
+
+    @wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with self._storage.lock.lock:
+            return method(self, *args, **kwargs)
+
+    return call  # type: ignore[return-value]
 
 
 class BaseCompressedBuffer(BaseBuffer):

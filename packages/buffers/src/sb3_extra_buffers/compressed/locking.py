@@ -1,15 +1,11 @@
-"""A reentrant lock per buffer, held by every public method and during a fork."""
+"""A reentrant lock per buffer, held during every public method and during a fork."""
 
 from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable
-from functools import wraps
 from threading import RLock
-from typing import Any, TypeVar
-
-Method = TypeVar("Method", bound=Callable[..., Any])
+from typing import Any
 
 
 class BufferLock:
@@ -25,17 +21,6 @@ class BufferLock:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BufferLock, ()
-
-
-def locked(method: Method) -> Method:
-    """Let a method of a buffer hold the buffer's lock."""
-
-    @wraps(method)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with self._storage.lock.lock:
-            return method(self, *args, **kwargs)
-
-    return call  # type: ignore[return-value]
 
 
 _all: weakref.WeakSet[BufferLock] = weakref.WeakSet()

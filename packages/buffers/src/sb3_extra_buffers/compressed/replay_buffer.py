@@ -16,8 +16,7 @@ from stable_baselines3.common.type_aliases import DictReplayBufferSamples, Repla
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_extra_buffers.checkpoints import State
-from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, refuse_unknown
-from sb3_extra_buffers.compressed.locking import locked
+from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, locked, refuse_unknown
 from sb3_extra_buffers.compressed.options import StorageOptions
 from sb3_extra_buffers.compressed.prefetch import Batch, Pairs, Worker, check_prefetch
 from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind, hollow

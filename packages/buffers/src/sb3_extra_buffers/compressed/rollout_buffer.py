@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
 
 from sb3_extra_buffers.checkpoints import State
-from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, refuse_unknown
-from sb3_extra_buffers.compressed.locking import locked
+from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, locked, refuse_unknown
 from sb3_extra_buffers.compressed.options import StorageOptions
 from sb3_extra_buffers.compressed.prefetch import ReadAhead, Worker, check_prefetch, prefetched, read_rows
 from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers import frames
 from sb3_extra_buffers.arrays import CompressedArray
-from sb3_extra_buffers.arrays.casting import as_rows
 from sb3_extra_buffers.arrays.indexing import CellNumbers
 from sb3_extra_buffers.checkpoints import State
 from sb3_extra_buffers.codecs import bind
@@ -40,6 +39,8 @@ from sb3_extra_buffers.stores import (
     preference,
     resolve,
 )
+
+_BYTE = np.dtype(np.uint8)
 
 
 class PerStep(Enum):
@@ -80,6 +81,10 @@ class _Part:
         self.next_observations = next_observations
         #: Memory for batches: observations and next observations in one block.
         self.memory = BatchMemory(batches)
+        # For every batch: the shape and the size of an observation, and its dtype in memory and in the store.
+        self._item = observations.shape[2:]
+        self._dtype, self._stored = observations.dtype, observations.stored_dtype
+        self._row_nbytes = math.prod(self._item) * self._stored.itemsize
         self._is_bytes = observations.is_plain and observations.dtype == np.uint8
 
     def write(self, cells: NDArray[np.int64], obs: NDArray[Any], next_obs: NDArray[Any]) -> None:
@@ -96,12 +101,13 @@ class _Part:
 
     def read_both(self, cells: NDArray[np.int64]) -> list[NDArray[Any]]:
         """Observations and next observations of these cells. Frames that both have are decoded once."""
-        array, count = self.observations, len(cells)
-        if self.store is None or not count:
-            return [np.zeros((count, *array.shape[2:]), array.dtype) for _ in range(2)]
-        found = [*self.memory.empty((2, count, *array.shape[2:]), array.stored_dtype)]
-        self.store.read(cells, as_rows(found[0], count), as_rows(found[1], count))
-        return found if array.is_plain else [values.astype(array.dtype, copy=False) for values in found]
+        shape = len(cells), *self._item
+        if self.store is None or not len(cells):
+            return [np.zeros(shape, self._dtype) for _ in range(2)]
+        first, second = self.memory.empty((2, len(cells), self._row_nbytes), _BYTE)
+        self.store.read(cells, first, second)
+        found = [rows.view(self._stored).reshape(shape) for rows in (first, second)]
+        return found if self._stored is self._dtype else [part.astype(self._dtype, copy=False) for part in found]
 
 
 class ObservationStorage:

@@ -10,8 +10,7 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_extra_buffers.compressed.base import BaseCompressedBuffer
-from sb3_extra_buffers.compressed.locking import locked
+from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, locked
 from sb3_extra_buffers.compressed.storage import PerStep
 from sb3_extra_buffers.errors import DeviceError, ParameterError
 from sb3_extra_buffers.gpu_buffers.arrays import as_array

@@ -9,7 +9,7 @@ import torch as th
 from gymnasium import spaces
 
 from sb3_extra_buffers.compressed import CompressedDictRolloutBuffer, CompressedRolloutBuffer
-from sb3_extra_buffers.compressed.locking import locked
+from sb3_extra_buffers.compressed.base import locked
 from sb3_extra_buffers.gpu_buffers.base import DeviceObservations, host_dtypes, layout_of
 from sb3_extra_buffers.gpu_buffers.replay_buffer import flat
 

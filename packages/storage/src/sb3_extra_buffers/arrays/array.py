@@ -11,7 +11,7 @@ import numpy as np
 from numpy import ndarray
 from numpy.typing import DTypeLike, NDArray
 
-from sb3_extra_buffers.arrays.casting import as_rows, as_shape, broadcast, fit, narrow, storable
+from sb3_extra_buffers.arrays.casting import as_shape, broadcast, fit, narrow, storable
 from sb3_extra_buffers.arrays.indexing import CellNumbers, has_arrays, last_of_each, picks_whole_cells
 from sb3_extra_buffers.codecs import CodecLike
 from sb3_extra_buffers.errors import HeapStateError, ObservationError, ParameterError
@@ -27,6 +27,14 @@ from sb3_extra_buffers.stores import (
     parse_request,
     resolve,
 )
+
+_BYTE = np.dtype(np.uint8)
+
+
+def as_rows(values: NDArray[Any], count: int) -> Bytes:
+    """Cells as bytes, a row for each."""
+    rows = values.reshape(count, -1)
+    return rows if rows.dtype is _BYTE else rows.view(_BYTE)
 
 
 class CompressedArray:
@@ -166,9 +174,11 @@ class CompressedArray:
         return (self[index] for index in range(len(self)))
 
     def __getitem__(self, key: Any) -> Any:
-        whole = picks_whole_cells(key, self._cells.ndim, self.ndim)
-        if whole is None:
-            return self._get_inside(key)
+        whole = key
+        if type(key) is not ndarray or key.dtype.kind not in "iu":  # not a minibatch of a rollout
+            whole = picks_whole_cells(key, self._cells.ndim, self.ndim)
+            if whole is None:
+                return self._get_inside(key)
         found = self._deliver(np.asarray(self._cells[whole]))
         return found if found.ndim else found[()]
 

@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import ObservationError, ParameterError
-from sb3_extra_buffers.memory import Bytes
 
 _NUMBERS = "biuf"
-_BYTE = np.dtype(np.uint8)
 
 
 def storable(dtype: Any) -> np.dtype[Any]:
@@ -99,9 +97,3 @@ def as_shape(name: str, shape: int | tuple[int, ...]) -> tuple[int, ...]:
     if any(isinstance(axis, bool) or not isinstance(axis, (int, np.integer)) or axis < 0 for axis in axes):
         raise ParameterError("CompressedArray", name, shape, "it must be an integer or a tuple of integers")
     return tuple(int(axis) for axis in axes)
-
-
-def as_rows(values: NDArray[Any], count: int) -> Bytes:
-    """Cells as bytes, a row for each."""
-    rows = values.reshape(count, -1)
-    return rows if rows.dtype is _BYTE else rows.view(_BYTE)

@@ -3,7 +3,6 @@
 from sb3_extra_buffers.frames.geometry import FrameGeometry, stacks, whole
 from sb3_extra_buffers.frames.kernels import (
     KERNELS_PROTOCOL,
-    REFERENCE,
     CachingKernels,
     Chunks,
     ChunkSource,
@@ -16,6 +15,7 @@ from sb3_extra_buffers.frames.kernels import (
     create,
     registry,
 )
+from sb3_extra_buffers.frames.numpy_kernels import REFERENCE
 from sb3_extra_buffers.frames.streams import Change, Streams, publish
 from sb3_extra_buffers.registry import hookimpl
 

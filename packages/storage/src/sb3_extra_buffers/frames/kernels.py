@@ -26,8 +26,6 @@ logger = logging.getLogger("sb3_extra_buffers")
 
 #: The version of this contract.
 KERNELS_PROTOCOL = 1
-#: The reference implementation: always installed, and the slowest.
-REFERENCE = "numpy"
 
 
 @dataclass(frozen=True)
@@ -201,6 +199,8 @@ def create(name: str | None = None) -> FrameKernels:
     :param name: ``"numpy"`` or the name of an installed plugin; ``None`` takes the first plugin that works, and
         ``"numpy"`` if there is none
     """
+    from sb3_extra_buffers.frames.numpy_kernels import REFERENCE  # here, because it imports this module
+
     if name is not None:
         return registry.load(name).factory()
     for offered in registry.names():

@@ -15,6 +15,8 @@ from sb3_extra_buffers.frames.streams import BLANK, MAX_BACK, NONE, PATTERNS, ZE
 from sb3_extra_buffers.memory import BatchMemory, Bytes, Indices
 from sb3_extra_buffers.registry import hookimpl
 
+#: The name of the reference implementation: always installed, and the slowest.
+REFERENCE = "numpy"
 #: Arrays of a batch's size that are in use at one time.
 _BLOCKS = 4
 #: The row of a frame that is not among those of the last observation.
@@ -24,7 +26,7 @@ _NO_ROW = -1
 class NumpyKernels:
     """Writes one observation at a time, and reads one frame at a time."""
 
-    name = "numpy"
+    name = REFERENCE
 
     def __init__(self) -> None:
         # Without reuse, the system provides the memory of every batch page by page: half of the time of a batch.

@@ -17,6 +17,7 @@ from sb3_extra_buffers.codecs import CellSpec, Codec, CodecLike, CodecSpec, bind
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.frames import FrameGeometry, whole
 from sb3_extra_buffers.memory import Bytes, Indices
+from sb3_extra_buffers.stores.raw import UNCOMPRESSED
 
 logger = logging.getLogger("sb3_extra_buffers")
 
@@ -247,7 +248,7 @@ def log_choice(label: str, choice: Choice) -> None:
     :param label: what it is for
     :param choice: the choice
     """
-    logger.info("%s: %s %s", label, "none" if choice.codec is None else choice.codec.spec, choice.reason)
+    logger.info("%s: %s %s", label, UNCOMPRESSED if choice.codec is None else choice.codec.spec, choice.reason)
 
 
 def choose_for_chunks(role: Role, chunk: Bytes) -> Trial:

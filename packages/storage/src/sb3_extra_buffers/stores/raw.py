@@ -7,9 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_extra_buffers.codecs import CellSpec
+from sb3_extra_buffers.codecs.none import uncompressed
 from sb3_extra_buffers.heaps.block import allocate
+from sb3_extra_buffers.heaps.memory import MemoryHeap
 from sb3_extra_buffers.heaps.state import State, StateError
 from sb3_extra_buffers.memory import Bytes, Indices
+
+#: What reports call cells without a codec: the name of the codec that changes nothing.
+UNCOMPRESSED = uncompressed(CellSpec(np.uint8, 1)).spec.name
 
 
 class RawStore:
@@ -39,7 +45,7 @@ class RawStore:
         return self
 
     def describe(self) -> str:
-        return f"none ({self._reason})" if self._reason else "none"
+        return f"{UNCOMPRESSED} ({self._reason})" if self._reason else UNCOMPRESSED
 
     def read(self, cells: Indices, out: Bytes | None, next_out: Bytes | None = None, /) -> None:
         assert out is not None
@@ -84,7 +90,7 @@ class RawStore:
             state.begin_of(rows=self._rows)
 
     def _allocate(self) -> Bytes:
-        return allocate("memory", self.cells * self.row_nbytes).reshape(self.cells, self.row_nbytes)
+        return allocate(MemoryHeap.label, self.cells * self.row_nbytes).reshape(self.cells, self.row_nbytes)
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
