@@ -1,7 +1,4 @@
-"""Advice on how to store observations, by trying codecs and layouts on the observations themselves.
-
-Everything is measured beside the buffers of Stable-Baselines3.
-"""
+"""Advice on how to store observations, measured on the observations themselves beside Stable-Baselines3's buffers."""
 
 from sb3_extra_buffers.advisor.advice import Advice, Verdict, advise, check_preference
 from sb3_extra_buffers.advisor.environment import make, play

@@ -10,12 +10,12 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium import spaces
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
 from stable_baselines3.common.type_aliases import PolicyPredictor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecFrameStack, VecTransposeImage
 
-from sb3_extra_buffers.advisor.stream import MIN_STEPS, Stream
+from sb3_extra_buffers.advisor.stream import MIN_STEPS, Stream, cell_of, has_channels_last, parts_of
 from sb3_extra_buffers.errors import MissingExtraError, ParameterError
 from sb3_extra_buffers.progress import progress_bar
 from sb3_extra_buffers.training_utils.atari import make_env as make_atari
@@ -28,12 +28,7 @@ _FAMILIES = {
 }
 _ATARI_STACK = 4
 _MAX_NBYTES = 1 << 30
-_SUPPORTED = (
-    gymnasium.spaces.Box,
-    gymnasium.spaces.Discrete,
-    gymnasium.spaces.MultiDiscrete,
-    gymnasium.spaces.MultiBinary,
-)
+_SUPPORTED = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
 
 class RandomPlayer:
@@ -65,9 +60,9 @@ def make(env_id: str, n_envs: int = 1, stack: int | None = None, seed: int = 0) 
         env: VecEnv = make_vec_env(partial(gymnasium.make, env_id), n_envs, seed=seed, vec_env_cls=DummyVecEnv)
     except (gymnasium.error.Error, ImportError) as error:
         raise ParameterError("advise", "environment", env_id, f"it cannot be made ({_first_line(error)})") from error
-    if stack is not None and stack > 1:
-        env = VecFrameStack(env, stack)
-    return VecTransposeImage(env) if _is_transposed(env.observation_space) else env
+    env = VecFrameStack(env, stack) if stack is not None and stack > 1 else env
+    parts = parts_of(env.observation_space).values()
+    return VecTransposeImage(env) if any(map(has_channels_last, parts)) else env
 
 
 def play(
@@ -77,7 +72,6 @@ def play(
 
     The stream takes about a gigabyte at most: of large observations, there are fewer steps.
 
-    :param env: the environments
     :param label: the name of the stream
     :param steps: number of steps of each environment
     :param model: chooses the actions; by default they are random
@@ -85,7 +79,8 @@ def play(
     :param progress: whether to show a bar on a terminal
     """
     _check_spaces(label, env)
-    steps = min(steps, max(MIN_STEPS, _MAX_NBYTES // _step_nbytes(env)))
+    step_nbytes = 2 * env.num_envs * sum(cell_of(part).nbytes for part in parts_of(env.observation_space).values())
+    steps = min(steps, max(MIN_STEPS, _MAX_NBYTES // step_nbytes))
     player = Player(env, RandomPlayer(env, seed) if model is None else model, deterministic=False)
     kept = []
     with progress_bar(f"Playing {label}", steps, progress) as advance:
@@ -96,20 +91,15 @@ def play(
     return Stream(label, env.observation_space, env.action_space, env.num_envs, kept)
 
 
-def _step_nbytes(env: VecEnv) -> int:
-    parts = _parts(env.observation_space)
-    nbytes = sum(max(1, int(np.prod(part.shape or 1))) * np.dtype(part.dtype).itemsize for part in parts)
-    return 2 * env.num_envs * nbytes
-
-
-def _parts(space: gymnasium.Space[Any]) -> list[gymnasium.Space[Any]]:
-    return list(space.spaces.values()) if isinstance(space, gymnasium.spaces.Dict) else [space]
-
-
 def _spec(env_id: str) -> Any:
-    """The registered spec of an environment."""
+    """The registered spec of an environment, after import of the package that registers it."""
     package, _, name = env_id.rpartition(":")
-    _register(name)
+    for prefix, (module, distribution, extra) in _FAMILIES.items():
+        if name.startswith(prefix) or (prefix == "ALE/" and "NoFrameskip" in name):
+            try:
+                import_module(module)
+            except ImportError as error:
+                raise MissingExtraError(name, distribution, extra) from error
     if package:
         try:
             import_module(package)
@@ -123,16 +113,6 @@ def _spec(env_id: str) -> Any:
         raise ParameterError("advise", "environment", env_id, problem, _suggestion(name, package)) from error
 
 
-def _register(name: str) -> None:
-    """Import the package that registers an environment, if its name has a known prefix."""
-    for prefix, (module, package, extra) in _FAMILIES.items():
-        if name.startswith(prefix) or (prefix == "ALE/" and "NoFrameskip" in name):
-            try:
-                import_module(module)
-            except ImportError as error:
-                raise MissingExtraError(name, package, extra) from error
-
-
 def _suggestion(name: str, package: str) -> str:
     """A hint with the registered name that is most similar."""
     if find_spec("ale_py") is not None:
@@ -141,12 +121,10 @@ def _suggestion(name: str, package: str) -> str:
     known = sorted(gymnasium.registry, key=lambda one: (one.startswith("ALE/"), "/" not in one, one))
     bases = {one.rpartition("/")[2].partition("-v")[0].lower(): one for one in known}
     wanted = name.rpartition("/")[2].partition("-v")[0].lower()
-    close = get_close_matches(wanted, bases, n=1)
-    if close:
+    if close := get_close_matches(wanted, bases, n=1):
         return f"Did you mean {bases[close[0]]!r}?"
-    if package:
-        return ""
-    return "A package that registers environments when it is imported is named before a colon: package:Env-v0."
+    hint = "A package that registers environments when it is imported is named before a colon: package:Env-v0."
+    return "" if package else hint
 
 
 def _first_line(error: Exception) -> str:
@@ -155,22 +133,12 @@ def _first_line(error: Exception) -> str:
 
 def _check_spaces(label: str, env: VecEnv) -> None:
     """Refuse spaces that no buffer of Stable-Baselines3 supports."""
-    space = env.observation_space
-    if not all(isinstance(part, _SUPPORTED) and _has_supported_shape(part) for part in _parts(space)):
-        allowed = "buffers of Stable-Baselines3 hold Box, Discrete, MultiDiscrete, MultiBinary, and a Dict of these"
-        raise ParameterError(label, "observation_space", space, allowed, "Wrap the environment, as for training.")
+    hint = "Wrap the environment, as for training."
+    for part in parts_of(env.observation_space).values():
+        is_flat = part.shape != () if not isinstance(part, spaces.MultiDiscrete) else part.nvec.ndim == 1
+        if not isinstance(part, _SUPPORTED) or not (is_flat or isinstance(part, spaces.Discrete)):
+            allowed = "buffers of Stable-Baselines3 hold Box, Discrete, MultiDiscrete, MultiBinary, and a Dict of these"
+            raise ParameterError(label, "observation_space", env.observation_space, allowed, hint)
     if not isinstance(env.action_space, _SUPPORTED):
         allowed = "buffers of Stable-Baselines3 hold actions of Box, Discrete, MultiDiscrete and MultiBinary"
-        raise ParameterError(label, "action_space", env.action_space, allowed, "Wrap the environment, as for training.")
-
-
-def _has_supported_shape(space: gymnasium.Space[Any]) -> bool:
-    if isinstance(space, gymnasium.spaces.MultiDiscrete):
-        return space.nvec.ndim == 1
-    return space.shape != () or isinstance(space, gymnasium.spaces.Discrete)
-
-
-def _is_transposed(space: gymnasium.Space[Any]) -> bool:
-    """Whether Stable-Baselines3 transposes images of this space from channels last to channels first."""
-    images = [part for part in _parts(space) if isinstance(part, gymnasium.spaces.Box) and is_image_space(part)]
-    return any(not is_image_space_channels_first(part) for part in images)
+        raise ParameterError(label, "action_space", env.action_space, allowed, hint)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from time import perf_counter
@@ -42,11 +41,6 @@ class Candidate:
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is Stable-Baselines3's own buffer."""
-        return self.name == PLAIN
 
 
 def candidates(stream: Stream, codecs: Sequence[Screened]) -> list[Candidate]:
@@ -96,16 +90,13 @@ class Measured:
     @property
     def stored_as(self) -> str:
         """``"frames"`` or ``"cells"`` if any key is stored so, else ``"none"``; ``"SB3"`` for its own buffer."""
-        if self.candidate.is_plain:
+        if self.candidate.name == PLAIN:
             return PLAIN
-        found = {_stored_as(codec) for codec in self.codecs.values()}
-        return next((kind for kind in (FRAMES, CELLS) if kind in found), RAW)
+        kinds = {codec.partition(" ")[0] for codec in self.codecs.values()}  # a report has "none (chosen: …)"
+        return FRAMES if FRAMES in kinds else CELLS if kinds - {RAW} else RAW
 
     def nbytes(self, transitions: int) -> float:
-        """Memory of a full buffer.
-
-        :param transitions: its size
-        """
+        """Memory of a full buffer of this size."""
         return self.fixed_nbytes + transitions * self.nbytes_per_transition
 
 
@@ -115,42 +106,32 @@ def measure(
     """
     Fill a buffer for each candidate with the same transitions, check that all return the same batches, and time them.
 
-    :param candidates: the first is Stable-Baselines3's own buffer
-    :param rounds: number of timings; candidates alternate, so that a slow moment of the machine slows all of them
-    :param report: called with 1 after each candidate and after each round
+    The first candidate is Stable-Baselines3's own buffer. ``report`` is called with 1 after each candidate and round.
     """
-    plain, *others = (_Trial(stream, candidate) for candidate in candidates)
-    trials, failed = [plain], []
-    with _undisturbed():
-        plain.fill()
+    failed = []
+    state, threads = np.random.get_state(), th.get_num_threads()
+    th.set_num_threads(1)  # others only add noise
+    try:
+        trials = [_Trial(stream, candidates[0])]
         report(1)
-        for one in others:
+        for candidate in candidates[1:]:
             try:
-                one.fill()
-                one.check(plain, batch_size)
+                one = _Trial(stream, candidate)
+                one.check(trials[0], batch_size)
                 trials.append(one)
             except Exception as error:  # any error of a plugin is a result
-                failed.append(Failed(one.candidate.name, f"{type(error).__name__}: {error}"))
+                failed.append(Failed(candidate.name, f"{type(error).__name__}: {error}"))
             report(1)
-        for _ in range(rounds):
+        for _ in range(rounds):  # candidates alternate, so that a slow moment of the machine slows all of them
             for one in trials:
                 one.time_add()
             for one in trials:
                 one.time_sample(batch_size)
             report(1)
-    return [one.result() for one in trials], failed
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """One thread of torch, because others only add noise; the caller's random state is restored afterwards."""
-    state, threads = np.random.get_state(), th.get_num_threads()
-    th.set_num_threads(1)
-    try:
-        yield
     finally:
         th.set_num_threads(threads)
         np.random.set_state(state)
+    return [one.result() for one in trials], failed
 
 
 class WrongBatchError(Exception):
@@ -161,33 +142,24 @@ class _Trial:
     """A candidate, its buffer with the stream, and its timings."""
 
     def __init__(self, stream: Stream, candidate: Candidate) -> None:
-        self.candidate = candidate
-        self._stream = stream
-        self._buffer: ReplayBuffer = stream.plain_buffer(stream.n_envs)  # replaced by fill()
-        self._fixed, self._slope = 0.0, 0.0
+        self._stream, self._candidate = stream, candidate
         self._add: list[float] = []
         self._sample: list[float] = []
         self._next = 0
-
-    def fill(self) -> None:
-        """Fill buffers of two sizes: their difference separates fixed memory from memory per transition."""
-        steps = max(len(self._stream.steps), _MIN_STEPS)
+        # Buffers of two sizes: their difference separates fixed memory from memory per transition.
+        steps, n_envs = max(len(stream.steps), _MIN_STEPS), stream.n_envs
         half, whole = (_kept_nbytes(self._filled(size)) for size in (steps // 2, steps))
-        n_envs = self._stream.n_envs
         self._slope = max(0.0, (whole - half) / ((steps - steps // 2) * n_envs))
         self._fixed = max(0.0, whole - self._slope * steps * n_envs)
-        self._buffer = self._filled(len(self._stream.steps))
+        self._buffer = self._filled(len(stream.steps))
 
     def _filled(self, count: int) -> ReplayBuffer:
         """A full buffer of so many steps, with the stream repeated as needed."""
-        size, steps = count * self._stream.n_envs, self._stream.steps
-        buffer: ReplayBuffer
-        if self.candidate.is_plain:
-            buffer = self._stream.plain_buffer(size)
-        else:
-            buffer = self._stream.compressed_buffer(size, self.candidate.options)
-        for first in range(0, count, len(steps)):
-            feed(buffer, steps[: count - first])
+        stream, options, size = self._stream, self._candidate.options, count * self._stream.n_envs
+        is_plain = self._candidate.name == PLAIN
+        buffer = stream.plain_buffer(size) if is_plain else stream.compressed_buffer(size, options)
+        for first in range(0, count, len(stream.steps)):
+            feed(buffer, stream.steps[: count - first])
         return buffer
 
     def check(self, plain: _Trial, batch_size: int) -> None:
@@ -215,14 +187,10 @@ class _Trial:
         codecs = {}
         if isinstance(self._buffer, CompressedReplayBuffer):
             codecs = {key.key: key.codec for key in self._buffer.memory_report().keys}
-        each = self._slope + _bookkeeping_nbytes(self._buffer) / self._stream.transitions
-        return Measured(self.candidate, codecs, self._fixed, each, median(self._add), median(self._sample))
-
-
-def _stored_as(codec: str) -> str:
-    """The layout from the codec in a report, such as ``"none (chosen: …)"``."""
-    kind = codec.partition(" ")[0]
-    return kind if kind in (FRAMES, RAW) else CELLS
+        # Everything but observations is the same for all candidates.
+        others = (self._buffer.actions, self._buffer.rewards, self._buffer.dones, self._buffer.timeouts)
+        each = self._slope + sum(array.nbytes for array in others) / self._stream.transitions
+        return Measured(self._candidate, codecs, self._fixed, each, median(self._add), median(self._sample))
 
 
 def _kept_nbytes(buffer: ReplayBuffer) -> float:
@@ -233,11 +201,6 @@ def _kept_nbytes(buffer: ReplayBuffer) -> float:
     observations: Any = buffer.observations
     arrays = list(observations.values()) if isinstance(observations, dict) else [observations]
     return 2 * float(sum(array.nbytes for array in arrays))
-
-
-def _bookkeeping_nbytes(buffer: ReplayBuffer) -> int:
-    """Memory of everything but observations, which is the same for all candidates."""
-    return sum(array.nbytes for array in (buffer.actions, buffer.rewards, buffer.dones, buffer.timeouts))
 
 
 def _equal(ours: Any, theirs: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -15,16 +16,13 @@ from sb3_extra_buffers.errors import ExtraBuffersError, PayloadError
 from sb3_extra_buffers.memory import Bytes
 from sb3_extra_buffers.stores.auto import pays
 
-#: Observations to try a codec on; slow levels get fewer.
-ROWS = 48
-_MIN_ROWS = 4
+#: After so many seconds, a slow level is tried on no further observations, but on these at least.
 _SECONDS_PER_CODEC = 0.25
+_MIN_ROWS = 4
 #: Slower encoding adds a quarter of an hour to a run of a million observations.
 _MAX_ENCODE_S = 1e-3
 #: For observations of up to four gray frames of 84 x 84; larger ones may take longer in proportion.
 _NBYTES = 4 * 84 * 84
-#: For codecs that the user has asked for.
-ANY_TIME = float("inf")
 
 
 @dataclass(frozen=True)
@@ -50,11 +48,7 @@ class Screened:
 
 @dataclass(frozen=True)
 class Failed:
-    """A codec or a layout that cannot be loaded, or that failed on the observations.
-
-    :param name: its name
-    :param reason: the whole error
-    """
+    """A codec or a layout that cannot be loaded, or that failed on the observations: the reason is the whole error."""
 
     name: str
     reason: str
@@ -62,11 +56,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Dropped:
-    """A codec that was tried but not measured in a buffer.
-
-    :param spec: the codec and its level
-    :param reason: why
-    """
+    """A codec and its level that was tried but not measured in a buffer, and why."""
 
     spec: CodecSpec
     reason: str
@@ -150,13 +140,11 @@ def slowest_encode_s(nbytes: int) -> float:
 
 
 def shortlist(
-    screened: Sequence[Screened], count: int, slowest_s: float = ANY_TIME
+    screened: Sequence[Screened], count: int, slowest_s: float = math.inf
 ) -> tuple[list[Screened], list[Dropped]]:
     """The codecs that are worth a buffer: those that save enough, encode fast enough and are on the Pareto front.
 
-    :param screened: results of all codecs
-    :param count: largest number of codecs, evenly from the front, with its ends
-    :param slowest_s: longest time to encode an observation
+    If there are more than ``count`` of them, they are taken evenly from the front, with its ends.
     """
     reasons: dict[CodecSpec, str] = {}
     for one in screened:
@@ -172,7 +160,5 @@ def shortlist(
     chosen = front
     if len(front) > count:
         chosen = [front[index] for index in sorted({round(n * (len(front) - 1) / (count - 1)) for n in range(count)})]
-    for one in front:
-        if one not in chosen:
-            reasons[one.spec] = "between two that went into buffers"
+    reasons |= {one.spec: "between two that went into buffers" for one in front if one not in chosen}
     return chosen, [Dropped(spec, reason) for spec, reason in reasons.items()]

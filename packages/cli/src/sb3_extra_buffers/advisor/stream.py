@@ -15,6 +15,7 @@ from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
 from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
 
 from sb3_extra_buffers.checkpoints import open_arrays
+from sb3_extra_buffers.codecs import CellSpec
 from sb3_extra_buffers.compressed import CompressedDictReplayBuffer, CompressedReplayBuffer
 from sb3_extra_buffers.errors import FileContentError, FileMissingError, ParameterError
 from sb3_extra_buffers.memory import Bytes
@@ -57,9 +58,7 @@ class Stream:
     @property
     def spaces(self) -> dict[str, spaces.Space[Any]]:
         """The observation space of each key; a space without keys has the key ``""``."""
-        if isinstance(self.observation_space, spaces.Dict):
-            return dict(self.observation_space.spaces)
-        return {NO_KEY: self.observation_space}
+        return parts_of(self.observation_space)
 
     @property
     def transitions(self) -> int:
@@ -77,10 +76,7 @@ class Stream:
         return np.ascontiguousarray(np.stack(found)).reshape(len(found), -1).view(np.uint8)
 
     def plain_buffer(self, size: int) -> ReplayBuffer:
-        """Make a buffer of Stable-Baselines3.
-
-        :param size: in transitions
-        """
+        """Make a buffer of Stable-Baselines3 for this number of transitions."""
         return self.plain_class(size, self.observation_space, self.action_space, "cpu", self.n_envs)
 
     @property
@@ -95,12 +91,23 @@ class Stream:
         return CompressedDictReplayBuffer if is_dict else CompressedReplayBuffer
 
     def compressed_buffer(self, size: int, options: Mapping[str, Any]) -> CompressedReplayBuffer:
-        """Make a compressed buffer.
-
-        :param size: in transitions
-        :param options: of storage
-        """
+        """Make a compressed buffer for this number of transitions, with options of storage."""
         return self.buffer_class(size, self.observation_space, self.action_space, "cpu", self.n_envs, **options)
+
+
+def parts_of(space: spaces.Space[Any]) -> dict[str, spaces.Space[Any]]:
+    """The space of each key; a space without keys has the key ``""``."""
+    return dict(space.spaces) if isinstance(space, spaces.Dict) else {NO_KEY: space}
+
+
+def cell_of(space: spaces.Space[Any]) -> CellSpec:
+    """An observation of a space without keys."""
+    return CellSpec(np.dtype(space.dtype), max(1, int(np.prod(space.shape or 1))))
+
+
+def has_channels_last(space: spaces.Space[Any]) -> bool:
+    """Whether Stable-Baselines3 transposes images of this space, by VecTransposeImage."""
+    return isinstance(space, spaces.Box) and is_image_space(space) and not is_image_space_channels_first(space)
 
 
 def feed(buffer: ReplayBuffer, steps: list[Step]) -> None:
@@ -121,33 +128,30 @@ def read(path: Path, steps: int | None = None) -> Stream:
     if not path.exists():
         raise FileMissingError(str(path))
     observations, dones = _arrays(path, steps) if path.suffix in _MAGIC else _recorded(path, steps)
+    count = len(observations)
     if observations.dtype.kind not in "buif" or observations.ndim < 2:
         found = f"an array of {observations.dtype} with shape {observations.shape}"
-        hint = "The first axis counts the observations."
-        raise FileContentError(str(path), "observations in order", found, hint)
-    if len(observations) <= MIN_STEPS:
-        hint = "Record for longer."
-        raise FileContentError(str(path), f"more than {MIN_STEPS} observations", f"{len(observations)} of them", hint)
-    space = _space(observations)
-    if is_image_space(space) and not is_image_space_channels_first(space):  # as VecTransposeImage does
+        raise FileContentError(str(path), "observations in order", found, "The first axis counts the observations.")
+    if count <= MIN_STEPS:
+        expected = f"more than {MIN_STEPS} observations"
+        raise FileContentError(str(path), expected, f"{count} of them", "Record for longer.")
+    if has_channels_last(_space(observations)):
         observations = np.moveaxis(observations, -1, 1)
-        space = _space(observations)
     transitions = _steps(observations, dones)
     if len(transitions) < MIN_STEPS:
         found = f"{len(transitions)} of them" if transitions else "that no two observations belong to one episode"
         hint = f"{_DONES[0]!r} is true where an episode ends; leave it out, or record for longer."
         raise FileContentError(str(path), f"{MIN_STEPS} transitions within episodes", found, hint)
-    return Stream(path.name, space, spaces.Discrete(2), 1, transitions)
+    return Stream(path.name, _space(observations), spaces.Discrete(2), 1, transitions)
 
 
 def _steps(observations: NDArray[Any], dones: NDArray[np.bool_]) -> list[Step]:
     """Transitions from each observation to the next one of its episode."""
     found, action, reward = [], np.zeros((1, 1), np.int64), np.zeros(1, np.float32)
-    ends = dones.copy()
-    ends[:-1] |= dones[1:]  # the last transition of an episode leads to its last observation
     for place in np.flatnonzero(~dones[:-1]).tolist():
-        before, after = observations[place : place + 1], observations[place + 1 : place + 2]
-        found.append(Step(before, after, action, action, reward, ends[place : place + 1], [{}]))
+        now, then = slice(place, place + 1), slice(place + 1, place + 2)
+        # The last transition of an episode leads to its last observation.
+        found.append(Step(observations[now], observations[then], action, action, reward, dones[then], [{}]))
     return found
 
 
@@ -158,13 +162,10 @@ def _count_needed(dones: NDArray[np.bool_], steps: int | None) -> int:
 
 
 def _space(observations: NDArray[Any]) -> spaces.Box:
-    dtype, shape = observations.dtype, observations.shape[1:]
-    if dtype.kind == "f":
-        return spaces.Box(-np.inf, np.inf, shape, dtype.type)
-    if dtype.kind == "b":
-        return spaces.Box(0, 1, shape, np.bool_)  # type: ignore[arg-type]  # it takes integers, too
-    limits = np.iinfo(dtype)
-    return spaces.Box(limits.min, limits.max, shape, dtype.type)
+    dtype, low, high = observations.dtype, -np.inf, np.inf
+    if dtype.kind != "f":
+        low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    return spaces.Box(low, high, observations.shape[1:], dtype.type)
 
 
 def _arrays(path: Path, steps: int | None) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -182,10 +183,9 @@ def _arrays(path: Path, steps: int | None) -> tuple[NDArray[Any], NDArray[np.boo
     if chosen is None:
         hint = f"Call the array {_OBSERVATIONS[0]!r}."
         raise FileContentError(str(path), "an array of observations", ", ".join(names) or "nothing", hint)
-    if not found[chosen].ndim:
+    observations, marked = found[chosen], next((name for name in _DONES if name in names), None)
+    if not observations.ndim:
         raise FileContentError(str(path), "observations in order", f"a single number under {chosen!r}")
-    observations = found[chosen]
-    marked = next((name for name in _DONES if name in names), None)
     ends = np.zeros(len(observations)) if marked is None else found[marked]
     if ends.shape != (len(observations),):
         problem = f"{ends.shape} for {len(observations)} observations"
