@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sb3_extra_buffers import heaps
-from sb3_extra_buffers.advisor.measurement import RAW, Measured, candidates, measure, stores_frames
-from sb3_extra_buffers.advisor.shortlist import Dropped, Failed, Screened, screen, shortlist, slowest_encode_s, specs
+from sb3_extra_buffers.advisor import measurement
+from sb3_extra_buffers.advisor.measurement import Dropped, Failed, Measured, Screened
 from sb3_extra_buffers.advisor.stream import Stream, cell_of
 from sb3_extra_buffers.compressed.options import CELLS, FRAMES
 from sb3_extra_buffers.errors import ExtraBuffersError, ParameterError
@@ -36,11 +36,8 @@ _ROUNDED = 1_000_000
 
 @dataclass(frozen=True)
 class Verdict:
-    """The recommended way to store.
+    """The recommended way to store, and why: Stable-Baselines3's own buffer if compression does not pay.
 
-    :param chosen: the way to store; Stable-Baselines3's own buffer if compression does not pay
-    :param compress: whether compression pays
-    :param reason: in a sentence
     :param front: the Pareto front of memory and time
     """
 
@@ -76,17 +73,14 @@ def decide(measured: Sequence[Measured], transitions: int, prefer: str = SPEED, 
     chosen = min(equals, key=lambda one: (len(one.candidate.options), -factor(one)))
     smaller, speed = times(factor(chosen)), cost_s(chosen) / cost_s(plain)
     reason = f"{smaller} times smaller than Stable-Baselines3's buffer, in {speed:.2f} of its time."
-    if chosen.stored_as == RAW:
+    if chosen.stored_as == measurement.RAW:
         why = "No codec makes the observations smaller" if tried else _UNTRIED.capitalize()
         reason += f" {why}; memory is saved because next observations are stored once."
     return Verdict(chosen, True, reason, front)
 
 
 def check_preference(prefer: str) -> None:
-    """Refuse an unknown preference.
-
-    :param prefer: ``"speed"``, ``"balanced"`` or ``"memory"``
-    """
+    """Refuse a preference other than ``"speed"``, ``"balanced"`` and ``"memory"``."""
     if prefer not in _TOLERATED:
         raise ParameterError("advise", "prefer", prefer, f"it must be one of: {', '.join(_TOLERATED)}")
 
@@ -113,10 +107,8 @@ def pareto_front(measured: Sequence[Measured], transitions: int) -> tuple[Measur
 def _lines(stream: Stream, options: Mapping[str, Any]) -> list[str]:
     """An import, and arguments of an algorithm. JSON writes these options as Python does."""
     kind = stream.buffer_class.__name__
-    arguments = f"replay_buffer_class={kind}"
-    if options:
-        arguments += f", replay_buffer_kwargs={json.dumps(dict(options))}"
-    return [f"from sb3_extra_buffers.compressed import {kind}", arguments]
+    given = f", replay_buffer_kwargs={json.dumps(dict(options))}" if options else ""
+    return [f"from sb3_extra_buffers.compressed import {kind}", f"replay_buffer_class={kind}{given}"]
 
 
 def options_in_a_file(stream: Stream, chosen: Measured, transitions: int, folder: str) -> dict[str, Any] | None:
@@ -131,7 +123,7 @@ def options_in_a_file(stream: Stream, chosen: Measured, transitions: int, folder
     else:
         return None
     options = dict(chosen.candidate.options)
-    if stores_frames(stream) and chosen.stored_as != FRAMES and "prefer" not in options:
+    if measurement.stores_frames(stream) and chosen.stored_as != FRAMES and "prefer" not in options:
         options["layout"] = CELLS  # in a file, "auto" would store images as frames that it stores as cells in memory
     capacity = math.ceil(_MARGIN * chosen.nbytes(transitions) / _ROUNDED) * _ROUNDED
     return {**options, "heap": name, "heap_kwargs": {plugin.local[0]: folder, "capacity": capacity}}
@@ -141,15 +133,12 @@ def options_in_a_file(stream: Stream, chosen: Measured, transitions: int, folder
 class Advice:
     """Measurements on a stream, and the recommendation.
 
-    :param stream: what was stored
     :param transitions: the planned size of the buffer
-    :param batch_size: of a sample
     :param measured: ways to store that were measured in a buffer; the first is Stable-Baselines3's own
     :param screened: codecs and levels that were tried on some observations
     :param dropped: those of them that were not measured in a buffer, and why
     :param failed: codecs and layouts that cannot be loaded or failed on the observations, and why
     :param tried: whether codecs were tried at all; on small observations, only those that the user names are
-    :param verdict: the recommendation
     """
 
     stream: Stream
@@ -253,20 +242,20 @@ def advise(
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ParameterError("advise", name, value, "it must be an integer of at least 1")
     check_preference(prefer)
-    wanted, failed = specs(codecs)
+    wanted, failed = measurement.specs(codecs)
     cells = {key: cell_of(space) for key, space in stream.spaces.items()}
     key, cell = max(cells.items(), key=lambda item: item[1].nbytes)  # codecs are tried on the largest observations
     tried = codecs is not None or cell.nbytes >= MIN_NBYTES  # the limit of "auto", too
     screened: list[Screened] = []
     if tried:
         with progress_bar("Trying codecs", len(wanted), progress) as advance:
-            screened, broken = screen(wanted, cell, stream.rows(key, _ROWS), advance)
+            screened, broken = measurement.screen(wanted, cell, stream.rows(key, _ROWS), advance)
         failed += broken
-    limit = math.inf if codecs is not None or prefer == MEMORY else slowest_encode_s(cell.nbytes)
-    best, dropped = shortlist(screened, _SHORTLISTED, limit)
-    chosen = candidates(stream, best)
+    limit = math.inf if codecs is not None or prefer == MEMORY else measurement.slowest_encode_s(cell.nbytes)
+    best, dropped = measurement.shortlist(screened, _SHORTLISTED, limit)
+    chosen = measurement.candidates(stream, best)
     with progress_bar("Filling buffers", len(chosen) + rounds, progress) as advance:
-        measured, refused = measure(stream, chosen, batch_size, rounds, advance)
+        measured, refused = measurement.measure(stream, chosen, batch_size, rounds, advance)
     failed += refused
     if len(measured) == 1:
         problem = "; ".join(f"{one.name}: {one.reason}" for one in refused)

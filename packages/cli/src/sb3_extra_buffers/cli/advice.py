@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from sb3_extra_buffers.cli.console import console, print_json, table
 from sb3_extra_buffers.codecs import names
@@ -34,28 +34,25 @@ _MAX_NAMES = 8
 
 def advise(
     source: Annotated[
-        str, typer.Argument(help="An environment such as ALE/MsPacman-v5, a recording, or an .npz or .npy file.")
+        str, Argument(help="An environment such as ALE/MsPacman-v5, a recording, or an .npz or .npy file.")
     ],
-    size: Annotated[int, typer.Option(help="The planned size of the buffer, in transitions.", min=1)] = 1_000_000,
-    steps: Annotated[int, typer.Option(help="Number of steps to play or to read.", min=64)] = 4_000,
-    envs: Annotated[int, typer.Option(help="Number of environments.", min=1)] = 1,
-    stack: Annotated[
-        int | None, typer.Option(help="Frames per observation; by default 4 for Atari, else 1.", min=1)
-    ] = None,
+    size: Annotated[int, Option(help="The planned size of the buffer, in transitions.", min=1)] = 1_000_000,
+    steps: Annotated[int, Option(help="Number of steps to play or to read.", min=64)] = 4_000,
+    envs: Annotated[int, Option(help="Number of environments.", min=1)] = 1,
+    stack: Annotated[int | None, Option(help="Frames per observation; by default 4 for Atari, else 1.", min=1)] = None,
     policy: Annotated[
-        Path | None, typer.Option(help="A saved model that chooses actions; by default, they are random.")
+        Path | None, Option(help="A saved model that chooses actions; by default, they are random.")
     ] = None,
-    algorithm: Annotated[str, typer.Option(help="The algorithm that has saved the policy, such as DQN or PPO.")] = "",
-    prefer: Annotated[str, typer.Option(help="What matters most: speed, balanced or memory.")] = "speed",
+    algorithm: Annotated[str, Option(help="The algorithm that has saved the policy, such as DQN or PPO.")] = "",
+    prefer: Annotated[str, Option(help="What matters most: speed, balanced or memory.")] = "speed",
     codec: Annotated[
-        list[str] | None,
-        typer.Option(help="Try this codec only; may be repeated.", autocompletion=lambda: list(names())),
+        list[str] | None, Option(help="Try this codec only; may be repeated.", autocompletion=lambda: list(names()))
     ] = None,
-    batch_size: Annotated[int, typer.Option(help="Number of transitions in a batch.", min=1)] = 32,
-    seed: Annotated[int, typer.Option(help="Seed of the environments and of random actions.")] = 0,
-    plot: Annotated[Path | None, typer.Option(help="Plot memory against time to this .png or .svg file.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Few steps and few timings, for a rough answer.")] = False,
+    batch_size: Annotated[int, Option(help="Number of transitions in a batch.", min=1)] = 32,
+    seed: Annotated[int, Option(help="Seed of the environments and of random actions.")] = 0,
+    plot: Annotated[Path | None, Option(help="Plot memory against time to this .png or .svg file.")] = None,
+    json: Annotated[bool, Option("--json", help="Print JSON instead of tables.")] = False,
+    quick: Annotated[bool, Option("--quick", help="Few steps and few timings, for a rough answer.")] = False,
 ) -> None:
     """Try every installed codec, level and layout on the observations of an environment, and recommend one.
 
