@@ -55,7 +55,10 @@ class Board:
 
     @classmethod
     def attach(cls, path: str | os.PathLike[str]) -> Board:
-        """Open a board that another process has created."""
+        """Open a board that another process has created.
+
+        :param path: of its file
+        """
         return cls(path, attach_file(path, _MAGIC, "a board"))
 
     @property
@@ -64,7 +67,11 @@ class Board:
         return int(self._version[0])
 
     def write(self, content: bytes | memoryview) -> int:
-        """Replace the content by at most ``capacity`` bytes, and return its version. Only one process may write."""
+        """Replace the content. Only one process may write.
+
+        :param content: at most ``capacity`` bytes
+        :return: its version
+        """
         data = np.frombuffer(content, np.uint8)
         if len(data) > self.capacity:
             raise ParameterError("Board", "content", f"{len(data)} bytes", f"{self.capacity} bytes fit")

@@ -56,7 +56,9 @@ class Ring:
             raise FileDamagedError(str(path), (found,))
         self._slots: NDArray[Any] = content[begin:].view(slot)
         # As bytes: numpy need not copy the padding between the fields of a structure.
-        self._bytes = content[begin:].reshape(slots, slot.itemsize)
+        self._bytes = content[begin:].reshape(self.slots, slot.itemsize)
+        #: Where the bytes of a record are in its slot.
+        self._payload = slice(_HEAD_NBYTES, _HEAD_NBYTES + self.record.itemsize)
         self._written, self._taken, self._ended = (
             content[place : place + 8].view("<u8") for place in (_WRITTEN, _TAKEN, _ENDED)
         )
@@ -78,7 +80,10 @@ class Ring:
 
     @classmethod
     def attach(cls, path: str | os.PathLike[str]) -> Ring:
-        """Open a ring that another process has created."""
+        """Open a ring that another process has created.
+
+        :param path: of its file
+        """
         content = attach_file(path, _MAGIC, "a ring")
         if len(content) < _DESCRIPTION:
             raise FileDamagedError(str(path), (f"it has only {len(content)} bytes",))
@@ -110,6 +115,7 @@ class Ring:
     def put(self, record: NDArray[Any], timeout: float | None = None) -> bool:
         """Append a record. Only one process may put.
 
+        :param record: one record, of dtype ``record``
         :param timeout: seconds to wait for a free slot; ``None`` waits without limit
         :return: whether it was appended
         """
@@ -119,7 +125,7 @@ class Ring:
         slot = self._slots[number % self.slots]
         slot["number"] = 0  # not valid until it is complete
         slot["record"] = record
-        slot["checksum"] = crc32(self._payload(self._bytes[number % self.slots]), number & 0xFFFFFFFF)
+        slot["checksum"] = crc32(self._bytes[number % self.slots, self._payload], number & 0xFFFFFFFF)
         slot["number"] = number + 1
         self._written[0] = number + 1
         return True
@@ -135,6 +141,7 @@ class Ring:
 
         :param limit: largest number of records; ``None`` takes all
         :param timeout: seconds to wait for the first record; ``None`` waits for a record or the end
+        :return: a copy, of dtype ``record``
         """
         self._wait(lambda: len(self) > 0 or self.is_ended, timeout)
         found = self.look(limit)
@@ -142,7 +149,11 @@ class Ring:
         return found
 
     def look(self, limit: int | None = None) -> NDArray[Any]:
-        """Copy the oldest records, at most ``limit``: up to a damaged one, which is an error if it is the oldest."""
+        """Return the oldest records without removing them: up to a damaged one, which is an error if it is the oldest.
+
+        :param limit: largest number of records; ``None`` returns all
+        :return: a copy, of dtype ``record``
+        """
         first = self.taken
         count = len(self) if limit is None else min(limit, len(self))
         places = (first + np.arange(count)) % self.slots
@@ -159,7 +170,10 @@ class Ring:
         return records
 
     def skip(self, count: int = 1) -> None:
-        """Remove the oldest records, read or damaged. Only the process that takes may skip."""
+        """Remove the oldest records, read or damaged. Only the process that takes may skip.
+
+        :param count: number of records
+        """
         if not 0 <= count <= len(self):
             raise ParameterError("Ring", "count", count, f"{len(self)} records wait in {self.path}")
         self._taken[0] += np.uint64(count)
@@ -169,12 +183,9 @@ class Ring:
         slots = found.view(self._slots.dtype).reshape(len(found))
         for index, (number, checksum) in enumerate(zip(slots["number"].tolist(), slots["checksum"].tolist())):
             expected = first + index
-            if number != expected + 1 or checksum != crc32(self._payload(found[index]), expected & 0xFFFFFFFF):
+            if number != expected + 1 or checksum != crc32(found[index, self._payload], expected & 0xFFFFFFFF):
                 return index
         return len(found)
-
-    def _payload(self, slot: Bytes) -> Bytes:
-        return slot[_HEAD_NBYTES : _HEAD_NBYTES + self.record.itemsize]
 
     def _wait(self, is_ready: Callable[[], bool], timeout: float | None) -> bool:
         deadline = None if timeout is None else time.monotonic() + timeout

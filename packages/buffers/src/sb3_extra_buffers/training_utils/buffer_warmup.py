@@ -59,7 +59,10 @@ def warm_up(
     if warmup_episodes is None:
         # A recording gets the episodes of one environment only.
         room = replay[0].buffer_size * n_envs if replay else _steps_kept(buffers[0]) * warmup_env.num_envs
-        warmup_episodes = _episodes(room, mean_ep_len)
+        if mean_ep_len is None or not mean_ep_len > 0:
+            allowed = "it or warmup_episodes must be given" if mean_ep_len is None else "it must be more than 0"
+            raise ParameterError("warm_up", "mean_ep_len", mean_ep_len, allowed)
+        warmup_episodes = round(room * _FILLED / mean_ep_len)
     if warmup_episodes < warmup_env.num_envs:
         allowed = f"each of {warmup_env.num_envs} environments must play at least one"
         hint = "Use fewer environments, or more episodes."
@@ -75,10 +78,3 @@ def _steps_kept(recording: Any) -> int:
         allowed = f"it must be given: {type(recording).__name__} does not say how many steps it keeps (max_size)"
         raise ParameterError("warm_up", "warmup_episodes", None, allowed)
     return size
-
-
-def _episodes(transitions: int, mean_ep_len: float | None) -> int:
-    if mean_ep_len is None or not mean_ep_len > 0:
-        allowed = "it or warmup_episodes must be given" if mean_ep_len is None else "it must be more than 0"
-        raise ParameterError("warm_up", "mean_ep_len", mean_ep_len, allowed)
-    return round(transitions * _FILLED / mean_ep_len)

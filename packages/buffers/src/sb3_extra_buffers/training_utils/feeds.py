@@ -45,13 +45,10 @@ class RecordLike(Protocol):
 
 def as_list(buffer: Any) -> list[Any]:
     """None, one or several buffers, as a list."""
+    if buffer is None:
+        return []
     # Recordings can be iterated, too: over their steps.
-    if buffer is None or hasattr(buffer, "add"):
-        return [] if buffer is None else [buffer]
-    try:
-        return list(buffer)
-    except TypeError:
-        return [buffer]
+    return list(buffer) if isinstance(buffer, Iterable) and not hasattr(buffer, "add") else [buffer]
 
 
 def is_replay(buffer: Any) -> bool:
@@ -276,8 +273,8 @@ def open_feeds(
         if is_replay(timed.buffer):
             columns.setdefault(timed.buffer.n_envs, []).append(timed)
         else:
-            _check_record_env(env, record_env, counting)
-            feeds.append(RecordFeed(timed, record_env, _frame_source(player, record_env, record_frames)))
+            frame = _frame_source(player, record_env, record_frames, counting)
+            feeds.append(RecordFeed(timed, record_env, frame))
     for count, group in columns.items():
         if env.num_envs % count:
             allowed = f"the number of environments, {env.num_envs}, must be a multiple of it"
@@ -286,18 +283,15 @@ def open_feeds(
     return feeds
 
 
-def _check_record_env(env: VecEnv, number: int, counting: NDArray[np.bool_]) -> None:
-    if not 0 <= number < env.num_envs:
-        allowed = f"it must be the number of an environment, 0 to {env.num_envs - 1}"
+def _frame_source(player: Player, number: int, what: str | None, counting: NDArray[np.bool_]) -> Callable[[], Any]:
+    """A function that returns the current frame of one environment, which must play an episode that counts."""
+    if not 0 <= number < len(counting):
+        allowed = f"it must be the number of an environment, 0 to {len(counting) - 1}"
         raise ParameterError("eval_model", "record_env", number, allowed)
     if not counting[number]:
-        first = f"the first {int(counting.sum())} of {env.num_envs} environments"
+        first = f"the first {int(counting.sum())} of {len(counting)} environments"
         allowed = f"there would be nothing to record: only {first} have an episode to play"
         raise ParameterError("eval_model", "record_env", number, allowed, "Record one of these, or play more episodes.")
-
-
-def _frame_source(player: Player, number: int, what: str | None) -> Callable[[], Any]:
-    """A function that returns the current frame of one environment."""
     space = player.env.observation_space
     keys = list(space) if isinstance(space, spaces.Dict) else []
     if what == RENDER and what not in keys:

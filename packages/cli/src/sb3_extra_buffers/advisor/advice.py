@@ -36,8 +36,11 @@ _ROUNDED = 1_000_000
 
 @dataclass(frozen=True)
 class Verdict:
-    """The recommended way to store, and why: Stable-Baselines3's own buffer if compression does not pay.
+    """The recommended way to store.
 
+    :param chosen: the way to store; Stable-Baselines3's own buffer if compression does not pay
+    :param compress: whether compression pays
+    :param reason: in a sentence
     :param front: the Pareto front of memory and time
     """
 
@@ -80,7 +83,10 @@ def decide(measured: Sequence[Measured], transitions: int, prefer: str = SPEED, 
 
 
 def check_preference(prefer: str) -> None:
-    """Refuse a preference other than ``"speed"``, ``"balanced"`` and ``"memory"``."""
+    """Refuse an unknown preference.
+
+    :param prefer: ``"speed"``, ``"balanced"`` or ``"memory"``
+    """
     if prefer not in _TOLERATED:
         raise ParameterError("advise", "prefer", prefer, f"it must be one of: {', '.join(_TOLERATED)}")
 
@@ -133,12 +139,15 @@ def options_in_a_file(stream: Stream, chosen: Measured, transitions: int, folder
 class Advice:
     """Measurements on a stream, and the recommendation.
 
+    :param stream: what was stored
     :param transitions: the planned size of the buffer
+    :param batch_size: of a sample
     :param measured: ways to store that were measured in a buffer; the first is Stable-Baselines3's own
     :param screened: codecs and levels that were tried on some observations
     :param dropped: those of them that were not measured in a buffer, and why
     :param failed: codecs and layouts that cannot be loaded or failed on the observations, and why
     :param tried: whether codecs were tried at all; on small observations, only those that the user names are
+    :param verdict: the recommendation
     """
 
     stream: Stream
@@ -167,7 +176,10 @@ class Advice:
         return _lines(self.stream, self.verdict.chosen.candidate.options) if self.verdict.compress else []
 
     def lines_in_a_file(self, folder: str) -> list[str]:
-        """Lines for a buffer that stores its payloads in a file in this folder; empty if no installed heap does."""
+        """Lines for a buffer that stores its payloads in a file; empty if no installed heap does that.
+
+        :param folder: where to put the file
+        """
         options = options_in_a_file(self.stream, self.verdict.chosen, self.transitions, folder)
         return _lines(self.stream, options) if self.verdict.compress and options is not None else []
 
@@ -256,11 +268,10 @@ def advise(
     chosen = measurement.candidates(stream, best)
     with progress_bar("Filling buffers", len(chosen) + rounds, progress) as advance:
         measured, refused = measurement.measure(stream, chosen, batch_size, rounds, advance)
-    failed += refused
     if len(measured) == 1:
         problem = "; ".join(f"{one.name}: {one.reason}" for one in refused)
         allowed = f"no buffer but Stable-Baselines3's own returned them ({problem})"
         raise ParameterError("advise", "observations", stream.label, allowed, "Run: sb3-buffers doctor")
     verdict = decide(measured, transitions, prefer, tried)
-    found = tuple(measured), tuple(screened), tuple(dropped), tuple(failed)
+    found = tuple(measured), tuple(screened), tuple(dropped), (*failed, *refused)
     return Advice(stream, transitions, batch_size, *found, tried, verdict)

@@ -47,6 +47,7 @@ _NBYTES = 4 * 84 * 84
 class Screened:
     """The result of a codec on some observations.
 
+    :param spec: the codec and its level
     :param ratio: raw size divided by compressed size
     :param encode_s: seconds to encode an observation
     :param decode_s: seconds to decode an observation
@@ -65,7 +66,11 @@ class Screened:
 
 @dataclass(frozen=True)
 class Failed:
-    """A codec or a layout that cannot be loaded, or that failed on the observations: the reason is the whole error."""
+    """A codec or a layout that cannot be loaded, or that failed on the observations.
+
+    :param name: its name
+    :param reason: the whole error
+    """
 
     name: str
     reason: str
@@ -73,7 +78,11 @@ class Failed:
 
 @dataclass(frozen=True)
 class Dropped:
-    """A codec and its level that was tried but not measured in a buffer, and why."""
+    """A codec that was tried but not measured in a buffer.
+
+    :param spec: the codec and its level
+    :param reason: why
+    """
 
     spec: CodecSpec
     reason: str
@@ -213,6 +222,7 @@ def stores_frames(stream: Stream) -> bool:
 class Measured:
     """What a way to store costs.
 
+    :param candidate: the way to store
     :param codecs: the codec of each key, as the buffer reports it; empty for Stable-Baselines3's own buffer
     :param fixed_nbytes: memory that does not depend on the size of the buffer
     :param nbytes_per_transition: memory for each transition, including actions, rewards and flags
@@ -241,7 +251,10 @@ class Measured:
         return FRAMES if FRAMES in kinds else CELLS if kinds - {RAW} else RAW
 
     def nbytes(self, transitions: int) -> float:
-        """Memory of a full buffer of this size."""
+        """Memory of a full buffer.
+
+        :param transitions: its size
+        """
         return self.fixed_nbytes + transitions * self.nbytes_per_transition
 
 

@@ -46,7 +46,6 @@ _FAMILIES = {
     "ALE/": ("ale_py", "ale-py", "atari"),
     "Vizdoom": ("vizdoom.gymnasium_wrapper", "vizdoom", "vizdoom"),
 }
-_ATARI_STACK = 4
 _MAX_NBYTES = 1 << 30
 _SUPPORTED = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
@@ -57,6 +56,9 @@ class Stream:
 
     :param label: where they come from
     :param observation_space: as a buffer of Stable-Baselines3 gets it: images channels first
+    :param action_space: of the environments
+    :param n_envs: number of environments
+    :param steps: the steps
     """
 
     label: str
@@ -91,7 +93,10 @@ class Stream:
         return np.ascontiguousarray(np.stack(found)).reshape(len(found), -1).view(np.uint8)
 
     def plain_buffer(self, size: int) -> ReplayBuffer:
-        """Make a buffer of Stable-Baselines3 for this number of transitions."""
+        """Make a buffer of Stable-Baselines3.
+
+        :param size: in transitions
+        """
         return self.plain_class(size, self.observation_space, self.action_space, "cpu", self.n_envs)
 
     @property
@@ -105,7 +110,11 @@ class Stream:
         return CompressedReplayBuffer if NO_KEY in self.spaces else CompressedDictReplayBuffer
 
     def compressed_buffer(self, size: int, options: Mapping[str, Any]) -> CompressedReplayBuffer:
-        """Make a compressed buffer for this number of transitions, with options of storage."""
+        """Make a compressed buffer.
+
+        :param size: in transitions
+        :param options: of storage
+        """
         return self.buffer_class(size, self.observation_space, self.action_space, "cpu", self.n_envs, **options)
 
 
@@ -153,7 +162,7 @@ def make(env_id: str, n_envs: int = 1, stack: int | None = None, seed: int = 0) 
     if "ale_py" in str(spec.entry_point):
         # The wrapper skips frames, and takes the maximum of the last two.
         skipped: dict[str, Any] = {} if "NoFrameskip" in env_id else {"frameskip": 1}
-        return make_atari(env_id, n_envs, DummyVecEnv, _ATARI_STACK if stack is None else stack, seed, **skipped)
+        return make_atari(env_id, n_envs, DummyVecEnv, 4 if stack is None else stack, seed, **skipped)
     try:
         # A function, not a name: with a name, the environment must be able to render.
         env: VecEnv = make_vec_env(partial(gymnasium.make, env_id), n_envs, seed=seed, vec_env_cls=DummyVecEnv)
@@ -171,6 +180,7 @@ def play(
 
     The stream takes about a gigabyte at most: of large observations, there are fewer steps.
 
+    :param env: the environments
     :param label: the name of the stream
     :param steps: number of steps of each environment
     :param model: chooses the actions; by default they are random
@@ -264,22 +274,16 @@ def read(path: Path, steps: int | None = None) -> Stream:
         raise FileContentError(str(path), expected, f"{count} of them", "Record for longer.")
     if has_channels_last(_space(observations)):
         observations = np.moveaxis(observations, -1, 1)
-    transitions = _steps(observations, dones)
+    transitions, action, reward = [], np.zeros((1, 1), np.int64), np.zeros(1, np.float32)
+    for place in np.flatnonzero(~dones[:-1]).tolist():
+        now, then = slice(place, place + 1), slice(place + 1, place + 2)
+        # The last transition of an episode leads to its last observation.
+        transitions.append(Step(observations[now], observations[then], action, action, reward, dones[then], [{}]))
     if len(transitions) < MIN_STEPS:
         found = f"{len(transitions)} of them" if transitions else "that no two observations belong to one episode"
         hint = f"{_DONES[0]!r} is true where an episode ends; leave it out, or record for longer."
         raise FileContentError(str(path), f"{MIN_STEPS} transitions within episodes", found, hint)
     return Stream(path.name, _space(observations), spaces.Discrete(2), 1, transitions)
-
-
-def _steps(observations: NDArray[Any], dones: NDArray[np.bool_]) -> list[Step]:
-    """Transitions from each observation to the next one of its episode."""
-    found, action, reward = [], np.zeros((1, 1), np.int64), np.zeros(1, np.float32)
-    for place in np.flatnonzero(~dones[:-1]).tolist():
-        now, then = slice(place, place + 1), slice(place + 1, place + 2)
-        # The last transition of an episode leads to its last observation.
-        found.append(Step(observations[now], observations[then], action, action, reward, dones[then], [{}]))
-    return found
 
 
 def _count_needed(dones: NDArray[np.bool_], steps: int | None) -> int:

@@ -19,7 +19,6 @@ from sb3_extra_buffers.stores import AUTO, PREFERENCES
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
-    from stable_baselines3.common.base_class import BaseAlgorithm
     from stable_baselines3.common.type_aliases import PolicyPredictor
     from stable_baselines3.common.vec_env import VecEnv
 
@@ -140,7 +139,7 @@ def _load_policy(policy: Path, algorithm: str, env: VecEnv) -> PolicyPredictor:
     if not policy.exists() and not policy.with_suffix(".zip").exists():
         raise FileMissingError(str(policy))
     try:
-        model: BaseAlgorithm = kind.load(policy, device="cpu")
+        model: PolicyPredictor = kind.load(policy, device="cpu")
     except Exception as error:  # any error of Stable-Baselines3
         hint = "Name the algorithm that has saved it with --algorithm."
         problem = f"a file that it cannot load ({type(error).__name__}: {error})"
