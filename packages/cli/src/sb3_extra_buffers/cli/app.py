@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -126,6 +126,7 @@ def _purpose(path: Path) -> str:
     return (ast.get_docstring(tree) or "").partition("\n")[0].replace("``", "") if runs else ""
 
 
+_command: Callable[..., None]
 for _command in (plugins.codecs, plugins.heaps, plugins.doctor, advice.advise):
     app.command()(_command)
 app.command(context_settings=_PASS_ON)(bench)
