@@ -54,8 +54,6 @@ def test_resident_memory_stays_within_the_limit_and_one_batch(by_view):
 
 
 class _Counted:
-    can_let_go = True
-
     def __init__(self):
         self.times = 0
 

@@ -18,10 +18,7 @@ WINDOW_NBYTES = 1 << 16
 def merged(begins: Indices, ends: Indices, unit: int) -> tuple[Indices, Indices]:
     """Ranges of whole units that cover these ranges of bytes, in order, with no two adjacent.
 
-    :param begins: first bytes, in any order
-    :param ends: ends of the ranges, exclusive; no range is empty
-    :param unit: such as the size of a page
-    :return: the first unit of each range, and the end, exclusive
+    The given ranges are in any order, none of them empty. All ends are exclusive.
     """
     order = np.argsort(begins)
     firsts, behind = begins[order] // unit, np.maximum.accumulate((ends[order] - 1) // unit + 1)
@@ -37,17 +34,12 @@ class Advice:
     """
 
     def __init__(self, mapping: mmap.mmap, file: int | None = None) -> None:
-        self._mapping = mapping
-        self._file = file
+        self._mapping, self._file = mapping, file
         # By default a page fault reads 128 KB; a payload needs a few pages.
         self._advise("MADV_RANDOM")
 
     def will_need(self, begins: Indices, ends: Indices) -> None:
-        """Start reading these bytes, all at the same time.
-
-        :param begins: first bytes in the file, in any order
-        :param ends: ends of the ranges, exclusive
-        """
+        """Start reading these ranges of bytes in the file, all at the same time."""
         if not len(begins):
             return
         firsts, behind = merged(begins, ends, mmap.PAGESIZE)
@@ -56,21 +48,12 @@ class Advice:
             self.will_need_pages(place, size)
 
     def will_need_pages(self, place: int, nbytes: int) -> None:
-        """Start reading whole pages.
-
-        :param place: the first byte in the file
-        :param nbytes: the size
-        """
+        """Start reading whole pages, from the byte ``place`` of the file on."""
         if self._file is not None and hasattr(os, "posix_fadvise"):
             with suppress(OSError):  # advice may fail; reading will report what is wrong
                 os.posix_fadvise(self._file, place, nbytes, os.POSIX_FADV_WILLNEED)
         else:
             self._advise("MADV_WILLNEED", place, min(nbytes, len(self._mapping) - place))
-
-    @property
-    def can_let_go(self) -> bool:
-        """Whether the system can be asked to drop mapped pages."""
-        return hasattr(mmap, "MADV_DONTNEED")
 
     def let_go(self) -> None:
         """Drop all pages from the memory of this process. Reading them again maps them from the system's cache."""
@@ -88,8 +71,6 @@ class SavedPages:
 
     The own file comes first, then each piece of a checkpoint file, in a window of its own.
 
-    :param own: advice about the heap's file
-    :param own_nbytes: its size
     :param saved: the pieces of checkpoint files
     """
 
@@ -110,11 +91,6 @@ class SavedPages:
         #: First bytes of the pieces in the joint range, and in their own files.
         self._firsts, self._insides = np.array(firsts, np.int64), np.array(insides, np.int64)
 
-    @property
-    def can_let_go(self) -> bool:
-        """Whether the system can be asked to drop mapped pages."""
-        return self._own.can_let_go
-
     def let_go(self) -> None:
         """Drop all pages of all files from the memory of this process."""
         for advice in (self._own, *self._advices.values()):
@@ -132,11 +108,7 @@ class SavedPages:
         return int(self._firsts[number]) + offset
 
     def will_need(self, begins: Indices, ends: Indices) -> None:
-        """Start reading these bytes of checkpoint files, all at the same time.
-
-        :param begins: first bytes in the joint range, in any order
-        :param ends: ends of the ranges, exclusive
-        """
+        """Start reading these bytes of checkpoint files, given in the joint range, all at the same time."""
         if not len(begins):
             return
         firsts, behind = merged(begins, ends, mmap.PAGESIZE)

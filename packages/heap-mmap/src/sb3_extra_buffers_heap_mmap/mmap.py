@@ -44,11 +44,7 @@ class MmapHeap(RingHeap):
     payloads_in_memory = False
 
     def __init__(
-        self,
-        cells: int,
-        capacity: int,
-        folder: str | os.PathLike[str] | None = None,
-        resident: int = RESIDENT_NBYTES,
+        self, cells: int, capacity: int, folder: str | os.PathLike[str] | None = None, resident: int = RESIDENT_NBYTES
     ) -> None:
         if folder is not None and not (isinstance(folder, (str, os.PathLike)) and Path(folder).is_dir()):
             raise ParameterError("heap 'mmap'", "folder", folder, "it must be a folder that exists")
@@ -67,11 +63,7 @@ class MmapHeap(RingHeap):
         return None  # so that every batch is located again, and read ahead by bring()
 
     def bring(self, starts: Indices, lengths: Indices, /) -> tuple[ByteSource, Indices]:
-        """Start reading the payloads of a batch from the disk, all at the same time.
-
-        :param starts: their positions
-        :param lengths: their sizes
-        """
+        """Start reading the payloads of a batch from the disk, all at the same time."""
         pages, saved = self._pages, self._saved
         if pages is None or saved is None:
             begins, ends = self._in_file(starts, lengths)
@@ -101,10 +93,8 @@ class MmapHeap(RingHeap):
 
     def reserve(self, cells: Indices, worst_case_bytes: int, /) -> Bytes:
         if os.getpid() != self._owner:
-            hint = "Create a heap in the child, or pickle this one."
-            raise HeapStateError(
-                self.label, "write", "this process was forked and shares the file with its parent", hint
-            )
+            found = "this process was forked and shares the file with its parent"
+            raise HeapStateError(self.label, "write", found, "Create a heap in the child, or pickle this one.")
         return super().reserve(cells, worst_case_bytes)
 
     def _allocate(self) -> Block:
@@ -164,10 +154,8 @@ class MmapHeap(RingHeap):
 
     def _disk_full(self, needed: int, error: OSError) -> HeapFullError:
         free = shutil.disk_usage(self._folder).free
-        hint = (
-            f"Writing in {self._folder} failed ({error.strerror}); {free} bytes are free there. Choose another folder."
-        )
-        return HeapFullError(self.label, needed, self._capacity, hint)
+        failed = f"Writing in {self._folder} failed ({error.strerror}); {free} bytes are free there."
+        return HeapFullError(self.label, needed, self._capacity, f"{failed} Choose another folder.")
 
     def _index_nbytes(self) -> int:
         return super()._index_nbytes() + self._resident_limit.nbytes

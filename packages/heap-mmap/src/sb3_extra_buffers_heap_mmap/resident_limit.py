@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import mmap
 
 import numpy as np
 
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.memory import Indices, untouched
-from sb3_extra_buffers_heap_mmap.madvise import WINDOW_NBYTES, merged
-
-
-class Pages(Protocol):
-    """Mapped pages, of one file or of several."""
-
-    @property
-    def can_let_go(self) -> bool:
-        """Whether the system can be asked to drop them."""
-
-    def let_go(self) -> None:
-        """Drop them from the memory of this process."""
+from sb3_extra_buffers_heap_mmap.madvise import WINDOW_NBYTES, Advice, SavedPages, merged
 
 
 class ResidentLimit:
@@ -32,12 +21,12 @@ class ResidentLimit:
     :param limit: how many bytes of it may be in the memory of this process; 0: no limit
     """
 
-    def __init__(self, pages: Pages, nbytes: int, limit: int) -> None:
+    def __init__(self, pages: Advice | SavedPages, nbytes: int, limit: int) -> None:
         self._pages = pages
         windows = -(-nbytes // WINDOW_NBYTES)
         self._allowed = max(limit // WINDOW_NBYTES, 1) if limit else windows
-        #: Whether the file is larger than the limit.
-        self.is_bounded = windows > self._allowed and pages.can_let_go
+        #: Whether the file is larger than the limit, and the system can be asked to drop mapped pages.
+        self.is_bounded = windows > self._allowed and hasattr(mmap, "MADV_DONTNEED")
         self._is_touched = untouched(windows if self.is_bounded else 0, np.bool_)
         self._count = 0
 
@@ -47,11 +36,7 @@ class ResidentLimit:
         return self._is_touched.nbytes
 
     def touch(self, begins: Indices, ends: Indices) -> None:
-        """Note that these bytes will be read.
-
-        :param begins: first bytes in the file, in any order
-        :param ends: ends of the ranges, exclusive
-        """
+        """Note that these ranges of bytes in the file will be read."""
         if not self.is_bounded or not len(begins):
             return
         firsts, behind = merged(begins, ends, WINDOW_NBYTES)
@@ -59,24 +44,17 @@ class ResidentLimit:
         windows = np.repeat(firsts - np.cumsum(sizes) + sizes, sizes) + np.arange(int(sizes.sum()))
         self._count += len(windows) - int(np.count_nonzero(self._is_touched[windows]))
         self._is_touched[windows] = True
-        if self._count > self._allowed:
-            self._start_over(windows)
+        if self._count > self._allowed:  # start over with these
+            self._pages.let_go()
+            self._is_touched.fill(False)
+            self._is_touched[windows] = True
+            self._count = len(windows)
 
     def touch_one(self, begin: int, end: int) -> None:
-        """Note that one payload will be read.
-
-        :param begin: its first byte in the file
-        :param end: its end, exclusive
-        """
+        """Note that one payload will be read."""
         first, behind = begin // WINDOW_NBYTES, (end - 1) // WINDOW_NBYTES + 1
         if not self._is_touched[first:behind].all():
             self.touch(np.array([begin]), np.array([end]))
-
-    def _start_over(self, windows: Indices) -> None:
-        self._pages.let_go()
-        self._is_touched.fill(False)
-        self._is_touched[windows] = True
-        self._count = len(windows)
 
 
 def checked_limit(limit: object) -> int:

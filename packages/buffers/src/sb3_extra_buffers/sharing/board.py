@@ -27,9 +27,7 @@ class Board:
     """Bytes that one process replaces and any number of others read, for instance the weights of a network.
 
     There are two pages. The writer fills the page that is not current, then makes it the current one. A reader whose
-    page was overwritten while it was read reads again.
-
-    Create it with :meth:`create`; other processes open it with :meth:`attach`.
+    page was overwritten while it was read reads again. :meth:`create` makes a board; other processes :meth:`attach`.
     """
 
     def __init__(self, path: str | os.PathLike[str], content: Bytes) -> None:
@@ -98,7 +96,7 @@ class Board:
             head = self._heads[version % 2]
             nbytes, checksum = int(head["nbytes"][0]), int(head["checksum"][0])
             found = self._contents[version % 2, : min(nbytes, self.capacity)].tobytes()
-            is_same = int(head["version"][0]) == version and nbytes <= self.capacity
+            is_same = int(head["version"][0]) == version and len(found) == nbytes
             if is_same and crc32(found, version & 0xFFFFFFFF) == checksum:
                 return version, found
             time.sleep(0.0001)

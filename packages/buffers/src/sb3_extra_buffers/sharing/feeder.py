@@ -49,8 +49,7 @@ class Feeder:
         if len(rings) != buffer.n_envs:
             allowed = f"the buffer is for {buffer.n_envs} environments, each of which needs one"
             raise ParameterError("Feeder", "rings", len(rings), allowed)
-        self._buffer = buffer
-        self._rings = list(rings)
+        self._buffer, self._rings = buffer, list(rings)
         # The step that is being delivered: how many records each ring has given when it is done, and the position of
         # the buffer before it, or None if its records leave the rings in any case. Published by one assignment, so
         # that the next call can complete what an interrupt has split.
@@ -72,33 +71,25 @@ class Feeder:
         :return: number of steps added
         """
         self._finish_delivery()
-        count = min(len(ring) for ring in self._rings)
+        count = min(map(len, self._rings))
         count = count if limit is None else min(count, limit)
         if not count:
             return 0
         found = [self._look(ring, count) for ring in self._rings]
         count = min(len(records) for records in found)  # up to a damaged one
-        steps = np.stack([records[:count] for records in found], axis=1)
-        obs, next_obs = _observations(steps, "obs"), _observations(steps, "next_obs")
-        infos = [[{"TimeLimit.truncated": True} if late else {} for late in step] for step in steps["timeout"].tolist()]
-        for number in range(count):
+        for number, step in enumerate(np.stack([records[:count] for records in found], axis=1)):
+            obs, next_obs = _observations(step, "obs"), _observations(step, "next_obs")
+            infos = [{"TimeLimit.truncated": True} if late else {} for late in step["timeout"].tolist()]
             self._delivery = [ring.taken + 1 for ring in self._rings], self._position()
             try:
-                self._buffer.add(
-                    _at(obs, number),
-                    _at(next_obs, number),
-                    steps["action"][number],
-                    steps["reward"][number],
-                    steps["done"][number],
-                    infos[number],
-                )
+                self._buffer.add(obs, next_obs, step["action"], step["reward"], step["done"], infos)
             except (HeapFullError, ObservationError) as error:
                 self._delivery = None
                 if number:
                     return number  # the next call raises the error: this one must return what it has added
                 if isinstance(error, HeapFullError) and not error.never_fits:
                     raise
-                raise self._leave_out(steps[number], error) from error
+                raise self._leave_out(step, error) from error
             except BaseException:  # such as an interrupt, before or after the step was stored
                 self._finish_delivery()
                 raise
@@ -128,22 +119,18 @@ class Feeder:
         try:
             return ring.look(count)
         except FileDamagedError as error:
-            named = replace(error, hint=_LEFT_OUT)
             self._skip([ring])
-            raise named from error
+            raise replace(error, hint=_LEFT_OUT) from error
 
     def _leave_out(self, step: NDArray[Any], error: HeapFullError | ObservationError) -> Exception:
         """Remove a refused step from the rings with invalid records, or from all rings if no record is invalid."""
         blamed = [ring for ring, record in zip(self._rings, step) if _has_nan(record)] or self._rings
         which = " and ".join(f"record {ring.taken} of {ring.path}" for ring in blamed)
         hint = f"{error.hint} {_LEFT_OUT}".lstrip()
-        named: Exception
-        if isinstance(error, HeapFullError):
-            named = replace(error, heap=f"{error.heap}, for {which}", hint=hint)
-        else:
-            named = replace(error, argument=f"{error.argument}, in {which},", hint=hint)
         self._skip(blamed)
-        return named
+        if isinstance(error, HeapFullError):
+            return replace(error, heap=f"{error.heap}, for {which}", hint=hint)
+        return replace(error, argument=f"{error.argument}, in {which},", hint=hint)
 
 
 def _has_nan(record: Any) -> bool:
@@ -151,15 +138,10 @@ def _has_nan(record: Any) -> bool:
     return any(record[name].dtype.kind == "f" and np.isnan(record[name]).any() for name in ("action", "reward"))
 
 
-def _observations(steps: NDArray[Any], name: str) -> Any:
-    """The observations of all steps, by key for a Dict space."""
-    if name in (steps.dtype.names or ()):
-        return np.ascontiguousarray(steps[name])
-    fields = [field for field in steps.dtype.names or () if field.startswith(name + _KEY)]
-    return {field[len(name + _KEY) :]: np.ascontiguousarray(steps[field]) for field in fields}
-
-
-def _at(observations: Any, number: int) -> Any:
-    if isinstance(observations, dict):
-        return {key: part[number] for key, part in observations.items()}
-    return observations[number]
+def _observations(step: NDArray[Any], name: str) -> Any:
+    """The observations of a step, by key for a Dict space."""
+    names = step.dtype.names or ()
+    if name in names:
+        return np.ascontiguousarray(step[name])
+    fields = [field for field in names if field.startswith(name + _KEY)]
+    return {field[len(name + _KEY) :]: np.ascontiguousarray(step[field]) for field in fields}

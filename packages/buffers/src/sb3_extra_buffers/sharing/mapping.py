@@ -25,9 +25,7 @@ def create_file(
 ) -> Bytes:
     """Create a file of zeros and map it. The magic is written last: an unfinished file is never taken for a valid one.
 
-    :param path: of the new file; it must not exist
     :param magic: the first eight bytes
-    :param nbytes: its size
     :param parts: initial content, by offset
     """
     try:
@@ -55,12 +53,7 @@ def create_file(
 
 
 def attach_file(path: str | os.PathLike[str], magic: bytes, kind: str) -> Bytes:
-    """Map a file that another process has created.
-
-    :param path: of the file
-    :param magic: its first eight bytes
-    :param kind: what it should be, for the error
-    """
+    """Map a file that another process has created; the error says what ``kind`` of file it should be."""
     with Path(path).open("r+b") as file:
         head = file.read(_HEAD_NBYTES)
         if head[:8] != magic or len(head) < _HEAD_NBYTES:

@@ -43,21 +43,22 @@ class Ring:
 
     def __init__(self, path: str | os.PathLike[str], content: Bytes) -> None:
         self.path = Path(path)
-        slots, description_nbytes = (int(number) for number in content[_SIZES : _SIZES + 16].view("<u8"))
+        #: Largest number of records that wait.
+        self.slots, nbytes = content[_SIZES : _SIZES + 16].view("<u8").tolist()
         try:
             #: The dtype of a record.
-            self.record = _parse(bytes(content[_DESCRIPTION : _DESCRIPTION + min(description_nbytes, len(content))]))
+            self.record = _parse(bytes(content[_DESCRIPTION : _DESCRIPTION + min(nbytes, len(content))]))
         except ValueError as error:
             raise FileDamagedError(str(path), (f"the description of its records: {error}",)) from None
-        #: Largest number of records that wait.
-        self.slots = slots
-        slot, begin = _slot_dtype(self.record), _slots_begin(description_nbytes)
-        if not slots >= 1 or len(content) - begin != slots * slot.itemsize:
-            found = f"it has {len(content)} bytes, {slots} slots of {slot.itemsize} were expected after {begin}"
+        slot, begin = _slot_dtype(self.record), _slots_begin(nbytes)
+        if not self.slots >= 1 or len(content) - begin != self.slots * slot.itemsize:
+            found = f"it has {len(content)} bytes, {self.slots} slots of {slot.itemsize} were expected after {begin}"
             raise FileDamagedError(str(path), (found,))
         self._slots: NDArray[Any] = content[begin:].view(slot)
         # As bytes: numpy need not copy the padding between the fields of a structure.
-        self._bytes = content[begin:].reshape(slots, slot.itemsize)
+        self._bytes = content[begin:].reshape(self.slots, slot.itemsize)
+        #: Where the bytes of a record are in its slot.
+        self._payload = slice(_HEAD_NBYTES, _HEAD_NBYTES + self.record.itemsize)
         self._written, self._taken, self._ended = (
             content[place : place + 8].view("<u8") for place in (_WRITTEN, _TAKEN, _ENDED)
         )
@@ -120,11 +121,11 @@ class Ring:
         """
         if not self._wait(lambda: len(self) < self.slots, timeout):
             return False
-        number = int(self._written[0])
-        slot, payload = self._slots[number % self.slots], _payload(self._bytes[number % self.slots], self.record)
+        number = self.written
+        slot = self._slots[number % self.slots]
         slot["number"] = 0  # not valid until it is complete
         slot["record"] = record
-        slot["checksum"] = crc32(payload, number & 0xFFFFFFFF)
+        slot["checksum"] = crc32(self._bytes[number % self.slots, self._payload], number & 0xFFFFFFFF)
         slot["number"] = number + 1
         self._written[0] = number + 1
         return True
@@ -153,22 +154,19 @@ class Ring:
         :param limit: largest number of records; ``None`` returns all
         :return: a copy, of dtype ``record``
         """
-        first = int(self._taken[0])
+        first = self.taken
         count = len(self) if limit is None else min(limit, len(self))
         places = (first + np.arange(count)) % self.slots
-        for attempt in range(_ATTEMPTS):
+        for _ in range(_ATTEMPTS):
             found = self._bytes[places]
-            torn = self._torn(found, first)
-            if torn is None:
-                break
-            if attempt == _ATTEMPTS - 1:
-                if torn == first:
-                    hint = "skip() leaves it out; or create a new ring."
-                    raise FileDamagedError(str(self.path), (f"record {torn}, in slot {torn % self.slots}",), hint)
-                found = found[: torn - first]
+            whole = self._count_whole(found, first)
+            if whole == count:
                 break
             time.sleep(_PAUSE)
-        records: NDArray[Any] = found.view(self._slots.dtype).reshape(len(found))["record"]
+        if count and not whole:
+            hint = "skip() leaves it out; or create a new ring."
+            raise FileDamagedError(str(self.path), (f"record {first}, in slot {first % self.slots}",), hint)
+        records: NDArray[Any] = found[:whole].view(self._slots.dtype).reshape(whole)["record"]
         return records
 
     def skip(self, count: int = 1) -> None:
@@ -180,15 +178,14 @@ class Ring:
             raise ParameterError("Ring", "count", count, f"{len(self)} records wait in {self.path}")
         self._taken[0] += np.uint64(count)
 
-    def _torn(self, found: Bytes, first: int) -> int | None:
-        """The number of the first incomplete record, if there is one."""
+    def _count_whole(self, found: Bytes, first: int) -> int:
+        """Number of complete records before the first incomplete one."""
         slots = found.view(self._slots.dtype).reshape(len(found))
         for index, (number, checksum) in enumerate(zip(slots["number"].tolist(), slots["checksum"].tolist())):
             expected = first + index
-            payload = _payload(found[index], self.record)
-            if number != expected + 1 or checksum != crc32(payload, expected & 0xFFFFFFFF):
-                return expected
-        return None
+            if number != expected + 1 or checksum != crc32(found[index, self._payload], expected & 0xFFFFFFFF):
+                return index
+        return len(found)
 
     def _wait(self, is_ready: Callable[[], bool], timeout: float | None) -> bool:
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -203,10 +200,6 @@ class Ring:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Ring.attach, (str(self.path),)  # the receiving process maps the same file
-
-
-def _payload(slot: Bytes, record: np.dtype[Any]) -> Bytes:
-    return slot[_HEAD_NBYTES : _HEAD_NBYTES + record.itemsize]
 
 
 def _slot_dtype(record: np.dtype[Any]) -> np.dtype[Any]:
@@ -232,14 +225,10 @@ def _parse(text: bytes) -> np.dtype[Any]:
     """Read a dtype from JSON; raise ``ValueError`` if it is invalid."""
     try:
         found = json.loads(text)
-        names, formats, offsets = [], [], []
-        for name, base, shape, offset in found["fields"]:
-            if np.dtype(base).hasobject:
-                raise ValueError("objects cannot be shared")
-            names.append(name)
-            formats.append((base, tuple(shape)))
-            offsets.append(offset)
-        itemsize = found["itemsize"]
-        return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": itemsize})
+        names, bases, shapes, offsets = map(list, zip(*found["fields"]))
+        if any(np.dtype(base).hasobject for base in bases):
+            raise ValueError("objects cannot be shared")
+        formats = [(base, tuple(shape)) for base, shape in zip(bases, shapes)]
+        return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": found["itemsize"]})
     except (KeyError, TypeError, RecursionError, MemoryError, SyntaxError, OverflowError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from None

@@ -56,29 +56,28 @@ def make_env(
 
 def _check_game(env_id: str) -> None:
     """Fail here: an error in a new process is only seen as a broken pipe."""
-    feature = "make_env"
     try:
         import cv2  # noqa: F401  # needed by AtariWrapper; its own error names no extra
     except ImportError as error:
-        raise MissingExtraError(feature, "opencv-python-headless", "atari") from error
-    _register(feature)
+        raise MissingExtraError("make_env", "opencv-python-headless", "atari") from error
+    _register()
     try:
         gymnasium.spec(env_id)
     except gymnasium.error.UnregisteredEnv as error:
         allowed = "it must be a game that ale-py has, such as 'PongNoFrameskip-v4' or 'MsPacmanNoFrameskip-v4'"
-        raise ParameterError(feature, "env_id", env_id, allowed, str(error)) from error
+        raise ParameterError("make_env", "env_id", env_id, allowed, str(error)) from error
 
 
 def _make_game(env_id: str, **kwargs: Any) -> gymnasium.Env[Any, Any]:
-    _register("make_env")
+    _register()
     return gymnasium.make(env_id, **kwargs)
 
 
-def _register(feature: str) -> None:
+def _register() -> None:
     try:
         import ale_py
     except ImportError as error:
-        raise MissingExtraError(feature, "ale-py", "atari") from error
+        raise MissingExtraError("make_env", "ale-py", "atari") from error
     # The emulator prints a banner on stderr unless only errors are logged.
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     gymnasium.register_envs(ale_py)

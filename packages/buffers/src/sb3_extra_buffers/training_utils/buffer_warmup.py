@@ -9,7 +9,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.training_utils.eval_model import eval_model
-from sb3_extra_buffers.training_utils.feeds import Kind, as_list, kind_of
+from sb3_extra_buffers.training_utils.feeds import as_list, is_replay
 
 #: Fraction of a buffer that is filled if only the length of an episode is known.
 _FILLED = 0.9
@@ -52,29 +52,24 @@ def warm_up(
         allowed = f"the number of environments of warmup_env, {warmup_env.num_envs}, must be a multiple of it"
         raise ParameterError("warm_up", "n_envs", n_envs, allowed)
     # A recording has one stream, whatever the number of environments.
-    replay = [one for one in buffers if kind_of(one) is Kind.REPLAY]
+    replay = [one for one in buffers if is_replay(one)]
     for one in replay:
         if one.n_envs != n_envs:
             raise ParameterError("warm_up", "n_envs", n_envs, f"{type(one).__name__} was made for {one.n_envs}")
     if warmup_episodes is None:
         # A recording gets the episodes of one environment only.
         room = replay[0].buffer_size * n_envs if replay else _steps_kept(buffers[0]) * warmup_env.num_envs
-        warmup_episodes = _episodes(room, mean_ep_len)
+        if mean_ep_len is None or not mean_ep_len > 0:
+            allowed = "it or warmup_episodes must be given" if mean_ep_len is None else "it must be more than 0"
+            raise ParameterError("warm_up", "mean_ep_len", mean_ep_len, allowed)
+        warmup_episodes = round(room * _FILLED / mean_ep_len)
     if warmup_episodes < warmup_env.num_envs:
         allowed = f"each of {warmup_env.num_envs} environments must play at least one"
         hint = "Use fewer environments, or more episodes."
         raise ParameterError("warm_up", "warmup_episodes", warmup_episodes, allowed, hint)
-    return eval_model(
-        warmup_episodes,
-        warmup_env,
-        warmup_model,
-        close_env=False,
-        buffer=buffers,
-        deterministic=deterministic,
-        progress=progress,
-        record_env=record_env,
-        record_frames=record_frames,
-    )
+    recorded: dict[str, Any] = {"record_env": record_env, "record_frames": record_frames}
+    options: dict[str, Any] = {"deterministic": deterministic, "progress": progress, **recorded}
+    return eval_model(warmup_episodes, warmup_env, warmup_model, close_env=False, buffer=buffers, **options)
 
 
 def _steps_kept(recording: Any) -> int:
@@ -83,11 +78,3 @@ def _steps_kept(recording: Any) -> int:
         allowed = f"it must be given: {type(recording).__name__} does not say how many steps it keeps (max_size)"
         raise ParameterError("warm_up", "warmup_episodes", None, allowed)
     return size
-
-
-def _episodes(transitions: int, mean_ep_len: float | None) -> int:
-    if mean_ep_len is None:
-        raise ParameterError("warm_up", "mean_ep_len", None, "it or warmup_episodes must be given")
-    if not mean_ep_len > 0:
-        raise ParameterError("warm_up", "mean_ep_len", mean_ep_len, "it must be more than 0")
-    return round(transitions * _FILLED / mean_ep_len)

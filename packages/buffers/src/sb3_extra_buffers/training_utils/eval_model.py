@@ -65,15 +65,15 @@ def eval_model(
         buffers = [TimedBuffer(one) for one in as_list(buffer)]
         player = Player(env, model, deterministic)
         counter = EpisodeCounter(env, n_eps)
-        feeds = open_feeds(buffers, env, player, record_env, record_frames, counter.counting)
+        feeds = open_feeds(buffers, player, record_env, record_frames, counter.counting)
         with progress_bar("Episodes", n_eps, progress) as advance:
             while (counting := counter.counting).any():
                 step = player.step()
                 for feed in feeds:
                     feed.take(step, counting)
                 advance(counter.take(step.rewards, step.dones, step.infos))
-        for feed in feeds:
-            feed.finish()
+        for timed in buffers:
+            timed.finish()
     finally:
         if close_env:
             env.close()
@@ -90,12 +90,9 @@ def process_outcome(infos: Sequence[dict[str, Any]]) -> tuple[NDArray[np.float64
 
 
 class EpisodeCounter:
-    """Counts episodes until there are enough, each environment its own share.
+    """Counts episodes until there are enough, each environment its own share: the first to end would be short ones.
 
-    Counting the first that end would prefer short episodes.
-
-    :param env: where they are played
-    :param n_eps: number of episodes; the first environments play one more if they cannot be shared evenly
+    The first environments play one more if the episodes cannot be shared evenly.
     """
 
     def __init__(self, env: VecEnv, n_eps: int) -> None:
@@ -110,15 +107,12 @@ class EpisodeCounter:
     @property
     def counting(self) -> NDArray[np.bool_]:
         """Which environments still play episodes that count."""
-        counting: NDArray[np.bool_] = self._left > 0
-        return counting
+        return np.asarray(self._left > 0)
 
     def take(self, rewards: NDArray[Any], dones: NDArray[Any], infos: Sequence[dict[str, Any]]) -> int:
-        """Count one step of all environments.
+        """Count one step of all environments, and return how many counted episodes ended with it.
 
         ``Monitor`` takes precedence: below wrappers that clip rewards or end an episode with each life, it sees games.
-
-        :return: number of counted episodes that ended with this step
         """
         self._returns += rewards
         scores, is_scored = process_outcome(infos)

@@ -1,26 +1,32 @@
-"""Feeds: pass the steps of an evaluation on to replay buffers and recordings."""
+"""Feeds: pass the steps of an evaluation on to replay buffers, by whole episodes if need be, and to recordings."""
 
 from __future__ import annotations
 
-import enum
 import inspect
 import time
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_extra_buffers.arrays import CompressedArray
 from sb3_extra_buffers.errors import ParameterError
-from sb3_extra_buffers.training_utils.pending import PendingEpisodes
 from sb3_extra_buffers.training_utils.steps import Player, Step
 
 #: Record what the environment renders instead of the observation.
 RENDER = "render"
+_ROLLOUTS = (
+    "A rollout needs values and probabilities of the policy that is trained; to fill several rollout buffers with one "
+    "stream, train with vec_buf.DummyVecRolloutBuffer."
+)
+#: Of pending episodes: steps that are decoded together, and cells at first.
+_STEPS_AT_ONCE = 32
+_FIRST_CELLS = 128
 
 
 class ReplayLike(Protocol):
@@ -28,15 +34,7 @@ class ReplayLike(Protocol):
 
     n_envs: int
 
-    def add(
-        self,
-        obs: Any,
-        next_obs: Any,
-        action: NDArray[Any],
-        reward: NDArray[Any],
-        done: NDArray[Any],
-        infos: list[dict[str, Any]],
-    ) -> Any: ...
+    def add(self, obs: Any, next_obs: Any, action: Any, reward: Any, done: Any, infos: Any) -> Any: ...
 
 
 class RecordLike(Protocol):
@@ -45,40 +43,24 @@ class RecordLike(Protocol):
     def add(self, frame: Any, reward: Any, action: Any, features: Any = None, *, done: bool = False) -> Any: ...
 
 
-class Kind(enum.Enum):
-    """The kind of a buffer; the value is a parameter that only its ``add`` has."""
-
-    REPLAY = "next_obs"
-    RECORD = "frame"
-
-
 def as_list(buffer: Any) -> list[Any]:
     """None, one or several buffers, as a list."""
+    if buffer is None:
+        return []
     # Recordings can be iterated, too: over their steps.
-    if buffer is None or hasattr(buffer, "add"):
-        return [] if buffer is None else [buffer]
-    try:
-        return list(buffer)
-    except TypeError:
-        return [buffer]
+    return list(buffer) if isinstance(buffer, Iterable) and not hasattr(buffer, "add") else [buffer]
 
 
-def kind_of(buffer: Any) -> Kind:
-    """The kind of a buffer by the parameters of its ``add``, whatever its class."""
+def is_replay(buffer: Any) -> bool:
+    """Whether a buffer is a replay buffer or a recording, by the parameters of its ``add``, whatever its class."""
     try:
         names = list(inspect.signature(buffer.add).parameters)
     except (AttributeError, TypeError, ValueError):  # there is no add, or one without a signature, as that of a set
         names = []
-    for kind in Kind:
-        if kind.value in names:
-            return kind
-    hint = ""
-    if "episode_start" in names:
-        hint = (
-            "A rollout needs values and probabilities of the policy that is trained; to fill several rollout buffers "
-            "with one stream, train with vec_buf.DummyVecRolloutBuffer."
-        )
+    if "next_obs" in names or "frame" in names:
+        return "next_obs" in names
     allowed = "it must be a replay buffer, a record buffer or a list of such"
+    hint = _ROLLOUTS if "episode_start" in names else ""
     raise ParameterError("eval_model", "buffer", type(buffer).__name__, allowed, hint)
 
 
@@ -94,57 +76,174 @@ class TimedBuffer:
         self.buffer.add(*args, **kwargs)
         self.seconds += time.perf_counter() - begin
 
-
-class Feed(ABC):
-    """Passes steps on to buffers."""
-
-    @abstractmethod
-    def take(self, step: Step, counting: NDArray[np.bool_]) -> None:
-        """Pass on one step of all environments; ``counting`` says which of them play an episode that counts."""
-
-    def finish(self) -> None:  # noqa: B027 - most feeds have nothing to do here
-        """Called after the last step."""
-
-
-class ReplayFeed(Feed):
-    """For replay buffers with all environments: every step as it is, also of episodes that do not count."""
-
-    def __init__(self, buffers: list[TimedBuffer]) -> None:
-        self._buffers = buffers
-
-    def take(self, step: Step, counting: NDArray[np.bool_]) -> None:  # noqa: ARG002
-        for buffer in self._buffers:
-            step.add_to(buffer)
-
     def finish(self) -> None:
-        for timed in self._buffers:
-            truncate = getattr(timed.buffer, "truncate_last_trajectory", None)
-            if truncate is not None:
-                with warnings.catch_warnings():  # HER warns that it truncates an episode, as intended
-                    warnings.simplefilter("ignore", UserWarning)
-                    truncate()
+        """Called after the last step."""
+        if hasattr(self.buffer, "truncate_last_trajectory"):
+            with warnings.catch_warnings():  # HER warns that it truncates an episode, as intended
+                warnings.simplefilter("ignore", UserWarning)
+                self.buffer.truncate_last_trajectory()
 
 
-class ColumnFeed(ReplayFeed):
-    """For replay buffers with fewer environments than play: whole episodes that count."""
+class _Observations:
+    """Compressed observations by cell number. Grows as needed; the cells of dropped observations are used again."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[Any, CompressedArray] = {}
+        self._count = 0
+        #: Cells without an observation.
+        self.free: list[int] = []
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the payloads, including those of dropped observations that were not replaced yet."""
+        return sum(array.nbytes_stored for array in self._arrays.values())
+
+    def put(self, observations: Any, envs: NDArray[Any]) -> list[int]:
+        """Store the observations of some environments and return their cells."""
+        parts = observations if isinstance(observations, dict) else {None: observations}
+        while len(envs) > len(self.free):
+            self._grow(parts)
+        cells = [self.free.pop() for _ in envs]
+        for key, part in parts.items() if cells else ():
+            self._arrays[key][cells] = part[envs]
+        return cells
+
+    def get(self, cells: list[int]) -> dict[Any, NDArray[Any]]:
+        """The observations of these cells, in this order, by key; ``None`` is the key of a space without keys."""
+        return {key: array[cells] for key, array in self._arrays.items()}
+
+    def _grow(self, parts: dict[Any, NDArray[Any]]) -> None:
+        count = max(_FIRST_CELLS, 2 * self._count)
+        for key, part in parts.items():
+            grown = CompressedArray(count, part.dtype, part.shape[1:])
+            for start in range(0, self._count, _FIRST_CELLS):  # in parts, because the whole may be large when decoded
+                some = slice(start, start + _FIRST_CELLS)
+                grown[some] = self._arrays[key][some]
+            self._arrays[key] = grown
+        self.free += range(self._count, count)
+        self._count = count
+
+
+class _Transition(NamedTuple):
+    cell: int
+    next_cell: int
+    action: NDArray[Any]
+    scaled_action: NDArray[Any]
+    reward: Any
+    done: bool
+    info: dict[str, Any]
+
+
+class PendingEpisodes:
+    """Takes steps of many environments and returns steps of a few columns, each with whole episodes in order.
+
+    A column follows one environment to the end of its episode, then the environment with the most pending transitions.
+    There is a step when every column has a transition. Pending observations are compressed and stored once.
+    """
+
+    def __init__(self, n_columns: int, n_envs: int) -> None:
+        self._queues: list[deque[_Transition]] = [deque() for _ in range(n_envs)]
+        #: The cell of the current observation of each environment, if it was stored as the next one of another.
+        self._current: list[int | None] = [None] * n_envs
+        self._followed: list[int | None] = [None] * n_columns
+        self._observations = _Observations()
+
+    def __len__(self) -> int:
+        """Number of pending transitions."""
+        return sum(map(len, self._queues))
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the pending observations."""
+        return self._observations.nbytes
+
+    def put(self, step: Step, which: NDArray[np.bool_]) -> None:
+        """Append the transitions of some environments; the others must be at the beginning of an episode."""
+        envs = np.flatnonzero(which)
+        starting = np.array([env for env in envs if self._current[env] is None], np.intp)
+        for env, first in zip(starting, self._observations.put(step.observations, starting)):
+            self._current[env] = first
+        for env, next_cell in zip(envs, self._observations.put(step.next_observations, envs)):
+            cell, done = self._current[env], bool(step.dones[env])
+            assert cell is not None
+            # The last observation of an episode is stored already, and may be the largest part of the dictionary.
+            info = {key: value for key, value in step.infos[env].items() if key != "terminal_observation"}
+            action, scaled = step.actions[env], step.scaled_actions[env]
+            self._queues[env].append(_Transition(cell, next_cell, action, scaled, step.rewards[env], done, info))
+            self._current[env] = None if done else next_cell
+
+    def steps(self) -> Iterator[Step]:
+        """All complete steps, with one transition for each column."""
+        found: list[list[_Transition]] = []
+        while self._is_complete():
+            step = []
+            for column, env in enumerate(self._followed):
+                assert env is not None
+                step.append(self._queues[env].popleft())
+                if step[-1].done:
+                    self._followed[column] = None
+            found.append(step)
+            if len(found) == _STEPS_AT_ONCE:  # decoding many observations takes hardly longer than decoding a few
+                yield from self._decode(found)
+                found = []
+        if found:
+            yield from self._decode(found)
+
+    def _is_complete(self) -> bool:
+        for column, env in enumerate(self._followed):
+            if env is None:
+                free = [env for env in range(len(self._queues)) if env not in self._followed]
+                env = max(free, key=lambda env: len(self._queues[env]))
+            if not self._queues[env]:
+                return False
+            self._followed[column] = env
+        return True
+
+    def _decode(self, steps: list[list[_Transition]]) -> Iterator[Step]:
+        transitions = [one for step in steps for one in step]
+        # Within an episode, the next observation of a transition is the observation of the one after it.
+        cells = list(dict.fromkeys([one.cell for one in transitions] + [one.next_cell for one in transitions]))
+        index = {cell: number for number, cell in enumerate(cells)}
+        found = self._observations.get(cells)
+        self._observations.free += [one.cell for one in transitions]
+        self._observations.free += [one.next_cell for one in transitions if one.done]
+        for step in steps:
+            current, following, actions, scaled, rewards, dones, infos = zip(*step)
+            obs, next_obs = (_select(found, [index[cell] for cell in of]) for of in (current, following))
+            given = np.stack(actions), np.stack(scaled), np.stack(rewards), np.array(dones, np.bool_)
+            yield Step(obs, next_obs, *given, list(infos))
+
+
+def _select(found: dict[Any, NDArray[Any]], numbers: list[int]) -> Any:
+    parts = {key: part[numbers] for key, part in found.items()}
+    return parts.get(None, parts)
+
+
+class ReplayFeed:
+    """For replay buffers: every step of all environments as it is, also of episodes that do not count.
+
+    Buffers with fewer environments than play get whole episodes that count.
+    """
 
     def __init__(self, buffers: list[TimedBuffer], n_columns: int, n_envs: int) -> None:
-        super().__init__(buffers)
-        self._pending = PendingEpisodes(n_columns, n_envs)
+        self._buffers = buffers
+        self._pending = None if n_columns == n_envs else PendingEpisodes(n_columns, n_envs)
 
     def take(self, step: Step, counting: NDArray[np.bool_]) -> None:
-        self._pending.put(step, counting)
-        for complete in self._pending.steps():
-            super().take(complete, counting)
+        """Pass on one step of all environments; ``counting`` says which of them play an episode that counts."""
+        steps: Iterable[Step] = [step]
+        if self._pending is not None:
+            self._pending.put(step, counting)
+            steps = self._pending.steps()
+        for complete in steps:
+            for buffer in self._buffers:
+                complete.add_to(buffer)
 
 
-class RecordFeed(Feed):
-    """For recordings: the episodes of one environment that count.
+class RecordFeed:
+    """For recordings: the episodes of one environment that count. The function returns its current frame.
 
     If a recording has a single feature, it is whether the episode was truncated with this step.
-
-    :param env: number of the environment
-    :param frame: returns the current frame
     """
 
     def __init__(self, buffer: TimedBuffer, env: int, frame: Callable[[], Any]) -> None:
@@ -153,6 +252,7 @@ class RecordFeed(Feed):
         self._shown = frame()
 
     def take(self, step: Step, counting: NDArray[np.bool_]) -> None:
+        """Pass on one step, if it counts."""
         if not counting[self._env]:
             return
         env, is_done = self._env, bool(step.dones[self._env])
@@ -163,46 +263,39 @@ class RecordFeed(Feed):
 
 
 def open_feeds(
-    buffers: list[TimedBuffer],
-    env: VecEnv,
-    player: Player,
-    record_env: int,
-    record_frames: str | None,
-    counting: NDArray[np.bool_],
-) -> list[Feed]:
+    buffers: list[TimedBuffer], player: Player, record_env: int, record_frames: str | None, counting: NDArray[np.bool_]
+) -> list[ReplayFeed | RecordFeed]:
     """Make the feeds for some buffers. Buffers with the same number of environments share one."""
-    feeds: list[Feed] = []
+    env = player.env
+    feeds: list[ReplayFeed | RecordFeed] = []
     columns: dict[int, list[TimedBuffer]] = {}
     for timed in buffers:
-        if kind_of(timed.buffer) is Kind.REPLAY:
+        if is_replay(timed.buffer):
             columns.setdefault(timed.buffer.n_envs, []).append(timed)
         else:
-            _check_record_env(env, record_env, counting)
-            feeds.append(RecordFeed(timed, record_env, _frame_source(env, player, record_env, record_frames)))
+            frame = _frame_source(player, record_env, record_frames, counting)
+            feeds.append(RecordFeed(timed, record_env, frame))
     for count, group in columns.items():
         if env.num_envs % count:
             allowed = f"the number of environments, {env.num_envs}, must be a multiple of it"
             raise ParameterError("eval_model", "buffer.n_envs", count, allowed)
-        feeds.append(ReplayFeed(group) if count == env.num_envs else ColumnFeed(group, count, env.num_envs))
+        feeds.append(ReplayFeed(group, count, env.num_envs))
     return feeds
 
 
-def _check_record_env(env: VecEnv, number: int, counting: NDArray[np.bool_]) -> None:
-    if not 0 <= number < env.num_envs:
-        allowed = f"it must be the number of an environment, 0 to {env.num_envs - 1}"
+def _frame_source(player: Player, number: int, what: str | None, counting: NDArray[np.bool_]) -> Callable[[], Any]:
+    """A function that returns the current frame of one environment, which must play an episode that counts."""
+    if not 0 <= number < len(counting):
+        allowed = f"it must be the number of an environment, 0 to {len(counting) - 1}"
         raise ParameterError("eval_model", "record_env", number, allowed)
     if not counting[number]:
-        first = f"the first {int(counting.sum())} of {env.num_envs} environments"
+        first = f"the first {int(counting.sum())} of {len(counting)} environments"
         allowed = f"there would be nothing to record: only {first} have an episode to play"
         raise ParameterError("eval_model", "record_env", number, allowed, "Record one of these, or play more episodes.")
-
-
-def _frame_source(env: VecEnv, player: Player, number: int, what: str | None) -> Callable[[], Any]:
-    """A function that returns the current frame of one environment."""
-    space = env.observation_space
+    space = player.env.observation_space
     keys = list(space) if isinstance(space, spaces.Dict) else []
     if what == RENDER and what not in keys:
-        return lambda: _render(env, number)
+        return lambda: _render(player.env, number)
     if keys and what in keys:
         return lambda: player.observations[what][number]
     if not keys and what is None:

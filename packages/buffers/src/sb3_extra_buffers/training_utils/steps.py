@@ -34,18 +34,14 @@ class Step:
 
 
 class Player:
-    """A model that plays.
+    """A model that plays environments, which are reset.
 
     With ``VecNormalize``, the model gets normalized observations and steps hold the original ones: buffers of
     Stable-Baselines3 normalize when they are sampled.
-
-    :param env: is reset
-    :param model: chooses the actions
-    :param deterministic: whether it always chooses the best action
     """
 
     def __init__(self, env: VecEnv, model: PolicyPredictor, deterministic: bool) -> None:
-        self._env, self._model, self._deterministic = env, model, deterministic
+        self.env, self._model, self._deterministic = env, model, deterministic
         self._normalizer = unwrap_vec_normalize(env)
         self._seen: Any = env.reset()
         self._states: Any = None
@@ -62,20 +58,17 @@ class Player:
         actions, self._states = self._model.predict(
             self._seen, state=self._states, episode_start=self._starts, deterministic=self._deterministic
         )
-        self._seen, rewards, dones, infos = self._env.step(actions)
+        self._seen, rewards, dones, infos = self.env.step(actions)
         self._starts = np.asarray(dones, np.bool_)
         if self._normalizer is not None:
             rewards = self._normalizer.get_original_reward()
-        scaled = _scale_actions(self._env.action_space, actions)
+        scaled = _scale_actions(self.env.action_space, actions)
         return Step(before, self._next_observations(infos), actions, scaled, rewards, self._starts, infos)
 
     def _next_observations(self, infos: list[dict[str, Any]]) -> Any:
         """Where an episode ended, its last observation instead of the first one of the next episode."""
-        after = self.observations
         ends = [env for env in np.flatnonzero(self._starts) if infos[env].get("terminal_observation") is not None]
-        if not ends:
-            return after
-        after = copy.deepcopy(after)
+        after = copy.deepcopy(self.observations) if ends else self.observations
         for env in ends:
             last = infos[env]["terminal_observation"]
             if self._normalizer is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -10,19 +10,13 @@ import numpy as np
 import torch as th
 from gymnasium import spaces
 from numpy.typing import NDArray
-from stable_baselines3.common.buffers import (
-    BaseBuffer,
-    DictReplayBuffer,
-    DictRolloutBuffer,
-    ReplayBuffer,
-    RolloutBuffer,
-)
+from stable_baselines3.common import buffers as sb3
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_extra_buffers.errors import ParameterError
 
 
-class _FanOut(BaseBuffer):
+class _FanOut(sb3.BaseBuffer):
     """A buffer that passes on what it gets, and answers as the first of its buffers."""
 
     _buffers: list[Any]
@@ -34,12 +28,17 @@ class _FanOut(BaseBuffer):
         """The buffers behind this one. A model learns from the first."""
         return self._buffers
 
+    def reset(self) -> None:
+        """Empty every buffer."""
+        self._call("reset")
+
     def _set_buffers(
-        self, parts: Iterable[Any], make: Callable[[Any], BaseBuffer], use_threads: bool, steps: int, n_envs: int
+        self, parts: Iterable[Any], use_threads: bool, steps: int, n_envs: int, *args: Any, **kwargs: Any
     ) -> None:
-        """Keep the buffers among ``parts`` and call ``make`` for the classes and partials among them."""
+        """Keep the buffers among ``parts``, and call the classes and partials among them with the arguments."""
         name, self._use_threads = type(self).__name__, use_threads
-        self._buffers = [part if isinstance(part, BaseBuffer) else make(part) for part in parts]
+        options = {"n_envs": n_envs, **kwargs}
+        self._buffers = [one if isinstance(one, sb3.BaseBuffer) else one(*args, **options) for one in parts]
         if not self._buffers:
             raise ParameterError(name, "buffers", [], "there must be at least one")
         for buffer in self._buffers:
@@ -49,16 +48,16 @@ class _FanOut(BaseBuffer):
                 raise ParameterError(name, "buffers", found, allowed)
 
     def _call(self, name: str, *args: Any, **kwargs: Any) -> None:
-        """Call a method of every buffer."""
-        if not self._use_threads or len(self._buffers) == 1:
-            for buffer in self._buffers:
-                getattr(buffer, name)(*args, **kwargs)
-            return
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(len(self._buffers), "vec_buf")
-        futures = [self._pool.submit(getattr(buffer, name), *args, **kwargs) for buffer in self._buffers]
-        for future in futures:
-            future.result()
+        """Call a method of every buffer, and copy the position of the first."""
+        methods = [getattr(buffer, name) for buffer in self._buffers]
+        if self._use_threads and len(methods) > 1:
+            self._pool = self._pool or ThreadPoolExecutor(len(methods), "vec_buf")
+            for future in [self._pool.submit(method, *args, **kwargs) for method in methods]:
+                future.result()
+        else:
+            for method in methods:
+                method(*args, **kwargs)
+        self.pos, self.full = self._buffers[0].pos, self._buffers[0].full
 
     def __getattr__(self, name: str) -> Any:
         # Observations, rewards and so on. Private names may be asked for before there are buffers, as by pickle.
@@ -70,7 +69,7 @@ class _FanOut(BaseBuffer):
         return {name: value for name, value in self.__dict__.items() if name != "_pool"}
 
 
-class DummyVecReplayBuffer(_FanOut, ReplayBuffer):
+class DummyVecReplayBuffer(_FanOut, sb3.ReplayBuffer):
     """A replay buffer without storage of its own: everything that is added goes to several other buffers. Samples come
     from the first of them.
 
@@ -105,50 +104,27 @@ class DummyVecReplayBuffer(_FanOut, ReplayBuffer):
         **kwargs: Any,
     ) -> None:
         if buffers is None:
-            buffers = [DictReplayBuffer if isinstance(observation_space, spaces.Dict) else ReplayBuffer]
-        options = {
-            "optimize_memory_usage": optimize_memory_usage,
-            "handle_timeout_termination": handle_timeout_termination,
-            **kwargs,
-        }
-
-        def make(kind: Any) -> Any:
-            return kind(buffer_size, observation_space, action_space, device=device, n_envs=n_envs, **options)
-
+            buffers = [sb3.DictReplayBuffer if isinstance(observation_space, spaces.Dict) else sb3.ReplayBuffer]
         # Not ReplayBuffer.__init__, which would allocate arrays that are never used.
-        BaseBuffer.__init__(self, buffer_size, observation_space, action_space, device, n_envs=n_envs)
+        sb3.BaseBuffer.__init__(self, buffer_size, observation_space, action_space, device, n_envs=n_envs)
         self.buffer_size = max(buffer_size // n_envs, 1)
-        self.optimize_memory_usage = optimize_memory_usage
-        self.handle_timeout_termination = handle_timeout_termination
-        self._set_buffers(buffers, make, use_threads, self.buffer_size, n_envs)
-
-    def reset(self) -> None:
-        """Remove all transitions from every buffer."""
-        self._call("reset")
-        self._copy_position()
+        self.optimize_memory_usage = kwargs["optimize_memory_usage"] = optimize_memory_usage
+        self.handle_timeout_termination = kwargs["handle_timeout_termination"] = handle_timeout_termination
+        given = (buffer_size, observation_space, action_space)
+        self._set_buffers(buffers, use_threads, self.buffer_size, n_envs, *given, device=device, **kwargs)
 
     def add(
-        self,
-        obs: Any,
-        next_obs: Any,
-        action: NDArray[Any],
-        reward: NDArray[Any],
-        done: NDArray[Any],
-        infos: list[dict[str, Any]],
+        self, obs: Any, next_obs: Any, action: NDArray[Any], reward: NDArray[Any], done: NDArray[Any], infos: Any
     ) -> None:
         """Add a step to every buffer."""
         self._call("add", obs, next_obs, action, reward, done, infos)
-        self._copy_position()
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> Any:
         """Sample the first buffer."""
         return self._buffers[0].sample(batch_size, env=env)
 
-    def _copy_position(self) -> None:
-        self.pos, self.full = self._buffers[0].pos, self._buffers[0].full
 
-
-class DummyVecRolloutBuffer(_FanOut, RolloutBuffer):
+class DummyVecRolloutBuffer(_FanOut, sb3.RolloutBuffer):
     """
     A rollout buffer without storage of its own: everything that is added goes to several other buffers. A model trains
     with the first of them.
@@ -180,35 +156,19 @@ class DummyVecRolloutBuffer(_FanOut, RolloutBuffer):
         **kwargs: Any,
     ) -> None:
         if buffers is None:
-            buffers = [DictRolloutBuffer if isinstance(observation_space, spaces.Dict) else RolloutBuffer]
-
-        def make(kind: Any) -> Any:
-            return kind(buffer_size, observation_space, action_space, device=device, n_envs=n_envs, **kwargs)
-
+            buffers = [sb3.DictRolloutBuffer if isinstance(observation_space, spaces.Dict) else sb3.RolloutBuffer]
         # Before the constructor of Stable-Baselines3, which calls reset().
-        self._set_buffers(buffers, make, use_threads, buffer_size, n_envs)
-        given = {name: getattr(self._buffers[0], name) for name in ("gae_lambda", "gamma")}
-        super().__init__(buffer_size, observation_space, action_space, device=device, n_envs=n_envs, **given)
+        given = (buffer_size, observation_space, action_space)
+        self._set_buffers(buffers, use_threads, buffer_size, n_envs, *given, device=device, **kwargs)
+        own = {name: getattr(self._buffers[0], name) for name in ("gae_lambda", "gamma")}
+        super().__init__(*given, device=device, n_envs=n_envs, **own)
         del self.generator_ready  # that of the first buffer counts
 
-    def reset(self) -> None:
-        """Remove the rollout from every buffer."""
-        self._call("reset")
-        self._copy_position()
-
     def add(
-        self,
-        obs: Any,
-        action: NDArray[Any],
-        reward: NDArray[Any],
-        episode_start: NDArray[Any],
-        value: th.Tensor,
-        log_prob: th.Tensor,
-        **kwargs: Any,
+        self, obs: Any, action: Any, reward: Any, episode_start: Any, value: Any, log_prob: Any, **kwargs: Any
     ) -> None:
         """Add a step to every buffer; ``kwargs`` are further arguments of the buffers of sb3-contrib."""
         self._call("add", obs, action, reward, episode_start, value, log_prob, **kwargs)
-        self._copy_position()
 
     def compute_returns_and_advantage(self, last_values: th.Tensor, dones: NDArray[np.bool_]) -> None:
         """Compute returns and advantages in every buffer."""
@@ -218,7 +178,3 @@ class DummyVecRolloutBuffer(_FanOut, RolloutBuffer):
         """Iterate over the rollout of the first buffer once, in random order."""
         batches: Generator[Any, None, None] = self._buffers[0].get(batch_size)
         return batches
-
-    def _copy_position(self) -> None:
-        self.pos = self._buffers[0].pos
-        self.full = all(buffer.full for buffer in self._buffers)

@@ -1,14 +1,9 @@
-"""Advice on how to store observations, by trying codecs and layouts on the observations themselves.
-
-Everything is measured beside the buffers of Stable-Baselines3.
-"""
+"""Advice on how to store observations, measured on the observations themselves beside Stable-Baselines3's buffers."""
 
 from sb3_extra_buffers.advisor.advice import Advice, Verdict, advise, check_preference
-from sb3_extra_buffers.advisor.environment import make, play
-from sb3_extra_buffers.advisor.measurement import Measured
+from sb3_extra_buffers.advisor.measurement import Dropped, Failed, Measured, Screened, specs
 from sb3_extra_buffers.advisor.plot import draw, picture
-from sb3_extra_buffers.advisor.shortlist import Dropped, Failed, Screened, specs
-from sb3_extra_buffers.advisor.stream import Stream, read
+from sb3_extra_buffers.advisor.stream import Stream, make, play, read
 
 __all__ = [
     "Advice",

@@ -8,34 +8,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from sb3_extra_buffers import heaps
-from sb3_extra_buffers.advisor.measurement import RAW, Measured, candidates, measure, stores_frames
-from sb3_extra_buffers.advisor.shortlist import (
-    ANY_TIME,
-    ROWS,
-    Dropped,
-    Failed,
-    Screened,
-    screen,
-    shortlist,
-    slowest_encode_s,
-    specs,
-)
-from sb3_extra_buffers.advisor.stream import Stream
-from sb3_extra_buffers.codecs import CellSpec
+from sb3_extra_buffers.advisor import measurement
+from sb3_extra_buffers.advisor.measurement import Dropped, Failed, Measured, Screened
+from sb3_extra_buffers.advisor.stream import Stream, cell_of
 from sb3_extra_buffers.compressed.options import CELLS, FRAMES
 from sb3_extra_buffers.errors import ExtraBuffersError, ParameterError
 from sb3_extra_buffers.progress import progress_bar
 from sb3_extra_buffers.stores.auto import BALANCED, MEMORY, MIN_NBYTES, SPEED, pays
 
-_BATCH, _ROUNDS, _SHORTLISTED = 32, 40, 5
+#: Observations to try a codec on, and codecs that are measured in buffers.
+_ROWS, _SHORTLISTED = 48, 5
 #: Why no codec was tried.
 TOO_SMALL = f"too small to be tried (under {MIN_NBYTES} bytes)"
 _UNTRIED = f"observations are {TOO_SMALL}"
 #: Allowed time as a multiple of that of the fastest way, by preference.
-_TOLERATED = {SPEED: 1.25, BALANCED: 2.0, MEMORY: float("inf")}
+_TOLERATED = {SPEED: 1.25, BALANCED: 2.0, MEMORY: math.inf}
 #: Between ways with nearly the same memory, the one with the fewest options wins.
 _NEARLY = 1.05
 #: As the DQN of Stable-Baselines3 trains: a batch for every fourth step.
@@ -65,30 +53,30 @@ class Verdict:
 def decide(measured: Sequence[Measured], transitions: int, prefer: str = SPEED, tried: bool = True) -> Verdict:
     """Choose the smallest of the ways that save enough and are nearly as fast as the fastest of them.
 
-    :param measured: the first is Stable-Baselines3's own buffer
-    :param tried: whether any codec was tried; observations may be too small for that
+    The first of the ways is Stable-Baselines3's own buffer. No codec is tried on observations that are too small.
     """
     check_preference(prefer)
     plain, *others = measured
-    sizes = {one.candidate.name: one.nbytes(transitions) for one in measured}
-    factors = {name: sizes[plain.candidate.name] / size for name, size in sizes.items()}
     front = pareto_front(measured, transitions)
-    saving = [one for one in others if pays(factors[one.candidate.name])]
+
+    def factor(one: Measured) -> float:
+        return plain.nbytes(transitions) / one.nbytes(transitions)
+
+    saving = [one for one in others if pays(factor(one))]
     if not saving:
-        best = max((factors[one.candidate.name] for one in others), default=1.0)
+        best = max(map(factor, others), default=1.0)
         reason = f"Do not compress: at best, the buffer would be {best:.2f} times smaller."
         if best < _NEARLY:
             reason = "Do not compress: nothing makes the buffer smaller." if tried else f"Do not compress: {_UNTRIED}."
         return Verdict(plain, False, reason, front)
     limit = min(map(cost_s, saving)) * _TOLERATED[prefer]
     affordable = [one for one in saving if cost_s(one) <= limit]
-    smallest = min(sizes[one.candidate.name] for one in affordable)
-    equals = [one for one in affordable if sizes[one.candidate.name] <= smallest * _NEARLY]
-    chosen = min(equals, key=lambda one: (len(one.candidate.options), sizes[one.candidate.name]))
-    factor, speed = factors[chosen.candidate.name], cost_s(chosen) / cost_s(plain)
-    smaller = f"{factor:,.0f}" if factor >= 10 else f"{factor:.1f}"
+    best = max(map(factor, affordable))
+    equals = [one for one in affordable if factor(one) * _NEARLY >= best]
+    chosen = min(equals, key=lambda one: (len(one.candidate.options), -factor(one)))
+    smaller, speed = times(factor(chosen)), cost_s(chosen) / cost_s(plain)
     reason = f"{smaller} times smaller than Stable-Baselines3's buffer, in {speed:.2f} of its time."
-    if chosen.stored_as == RAW:
+    if chosen.stored_as == measurement.RAW:
         why = "No codec makes the observations smaller" if tried else _UNTRIED.capitalize()
         reason += f" {why}; memory is saved because next observations are stored once."
     return Verdict(chosen, True, reason, front)
@@ -101,6 +89,11 @@ def check_preference(prefer: str) -> None:
     """
     if prefer not in _TOLERATED:
         raise ParameterError("advise", "prefer", prefer, f"it must be one of: {', '.join(_TOLERATED)}")
+
+
+def times(factor: float) -> str:
+    """A factor as text; small ones with a decimal."""
+    return f"{factor:,.0f}" if factor >= 10 else f"{factor:.1f}"
 
 
 def cost_s(one: Measured) -> float:
@@ -120,35 +113,26 @@ def pareto_front(measured: Sequence[Measured], transitions: int) -> tuple[Measur
 def _lines(stream: Stream, options: Mapping[str, Any]) -> list[str]:
     """An import, and arguments of an algorithm. JSON writes these options as Python does."""
     kind = stream.buffer_class.__name__
-    arguments = f"replay_buffer_class={kind}"
-    if options:
-        arguments += f", replay_buffer_kwargs={json.dumps(dict(options))}"
-    return [f"from sb3_extra_buffers.compressed import {kind}", arguments]
+    given = f", replay_buffer_kwargs={json.dumps(dict(options))}" if options else ""
+    return [f"from sb3_extra_buffers.compressed import {kind}", f"replay_buffer_class={kind}{given}"]
 
 
 def options_in_a_file(stream: Stream, chosen: Measured, transitions: int, folder: str) -> dict[str, Any] | None:
     """Arguments of a buffer that stores the same in a file of limited size; ``None`` without a heap for that."""
-    heap = _file_heap()
-    if heap is None:
-        return None
-    name, folder_parameter = heap
-    options = dict(chosen.candidate.options)
-    if stores_frames(stream) and chosen.stored_as != FRAMES and "prefer" not in options:
-        options["layout"] = CELLS  # in a file, "auto" would store images as frames that it stores as cells in memory
-    capacity = math.ceil(_MARGIN * chosen.nbytes(transitions) / _ROUNDED) * _ROUNDED
-    return {**options, "heap": name, "heap_kwargs": {folder_parameter: folder, "capacity": capacity}}
-
-
-def _file_heap() -> tuple[str, str] | None:
-    """The name of an installed heap that stores payloads in a folder, and its parameter for the folder."""
     for name in heaps.names():
         try:
             plugin = heaps.registry.load(name)
         except ExtraBuffersError:
             continue
         if plugin.fits_worst_case and plugin.local:
-            return name, plugin.local[0]
-    return None
+            break
+    else:
+        return None
+    options = dict(chosen.candidate.options)
+    if measurement.stores_frames(stream) and chosen.stored_as != FRAMES and "prefer" not in options:
+        options["layout"] = CELLS  # in a file, "auto" would store images as frames that it stores as cells in memory
+    capacity = math.ceil(_MARGIN * chosen.nbytes(transitions) / _ROUNDED) * _ROUNDED
+    return {**options, "heap": name, "heap_kwargs": {plugin.local[0]: folder, "capacity": capacity}}
 
 
 @dataclass(frozen=True)
@@ -201,14 +185,10 @@ class Advice:
 
     def as_json(self) -> dict[str, Any]:
         """All measurements, as JSON takes them."""
-        plain = self.plain
+        plain, stream = self.plain, self.stream
+        label = {"label": stream.label, "observation_space": str(stream.observation_space)}
         return {
-            "stream": {
-                "label": self.stream.label,
-                "observation_space": str(self.stream.observation_space),
-                "n_envs": self.stream.n_envs,
-                "transitions": self.stream.transitions,
-            },
+            "stream": {**label, "n_envs": stream.n_envs, "transitions": stream.transitions},
             "planned_transitions": self.transitions,
             "batch_size": self.batch_size,
             "recommended": self.verdict.chosen.candidate.name,
@@ -253,8 +233,8 @@ def advise(
     *,
     prefer: str = SPEED,
     codecs: Sequence[str] | None = None,
-    batch_size: int = _BATCH,
-    rounds: int = _ROUNDS,
+    batch_size: int = 32,
+    rounds: int = 40,
     progress: bool = True,
 ) -> Advice:
     """Try every installed codec, level and layout on real observations, and recommend one.
@@ -274,35 +254,24 @@ def advise(
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ParameterError("advise", name, value, "it must be an integer of at least 1")
     check_preference(prefer)
-    wanted, failed = specs(codecs)
-    key, cell = _largest(stream)
+    wanted, failed = measurement.specs(codecs)
+    cells = {key: cell_of(space) for key, space in stream.spaces.items()}
+    key, cell = max(cells.items(), key=lambda item: item[1].nbytes)  # codecs are tried on the largest observations
     tried = codecs is not None or cell.nbytes >= MIN_NBYTES  # the limit of "auto", too
     screened: list[Screened] = []
     if tried:
         with progress_bar("Trying codecs", len(wanted), progress) as advance:
-            screened, broken = screen(wanted, cell, stream.rows(key, ROWS), advance)
+            screened, broken = measurement.screen(wanted, cell, stream.rows(key, _ROWS), advance)
         failed += broken
-    limit = ANY_TIME if codecs is not None or prefer == MEMORY else slowest_encode_s(cell.nbytes)
-    best, dropped = shortlist(screened, _SHORTLISTED, limit)
-    chosen = candidates(stream, best)
+    limit = math.inf if codecs is not None or prefer == MEMORY else measurement.slowest_encode_s(cell.nbytes)
+    best, dropped = measurement.shortlist(screened, _SHORTLISTED, limit)
+    chosen = measurement.candidates(stream, best)
     with progress_bar("Filling buffers", len(chosen) + rounds, progress) as advance:
-        measured, refused = measure(stream, chosen, batch_size, rounds, advance)
-    failed += refused
+        measured, refused = measurement.measure(stream, chosen, batch_size, rounds, advance)
     if len(measured) == 1:
         problem = "; ".join(f"{one.name}: {one.reason}" for one in refused)
         allowed = f"no buffer but Stable-Baselines3's own returned them ({problem})"
         raise ParameterError("advise", "observations", stream.label, allowed, "Run: sb3-buffers doctor")
     verdict = decide(measured, transitions, prefer, tried)
-    found = tuple(measured), tuple(screened), tuple(dropped), tuple(failed)
+    found = tuple(measured), tuple(screened), tuple(dropped), (*failed, *refused)
     return Advice(stream, transitions, batch_size, *found, tried, verdict)
-
-
-def _largest(stream: Stream) -> tuple[str, CellSpec]:
-    """The key with the largest observations, on which codecs are tried, and its cell."""
-    cells = {}
-    for key, space in stream.spaces.items():
-        assert space.shape is not None
-        assert space.dtype is not None
-        cells[key] = CellSpec(space.dtype, max(1, int(np.prod(space.shape))))
-    key = max(cells, key=lambda name: cells[name].nbytes)
-    return key, cells[key]

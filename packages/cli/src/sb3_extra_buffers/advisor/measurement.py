@@ -1,9 +1,9 @@
-"""Measure what ways to store observations cost in memory and time, beside the buffer of Stable-Baselines3."""
+"""Try codecs on some observations, and measure the best of them in buffers, beside that of Stable-Baselines3."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from time import perf_counter
@@ -13,11 +13,15 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.buffers import ReplayBuffer
 
-from sb3_extra_buffers.advisor.shortlist import Failed, Screened
+from sb3_extra_buffers import codecs
 from sb3_extra_buffers.advisor.stream import Stream, feed
+from sb3_extra_buffers.codecs import CellSpec, Codec, CodecSpec
 from sb3_extra_buffers.compressed import CompressedReplayBuffer
 from sb3_extra_buffers.compressed.options import CELLS, FRAMES, StorageOptions
+from sb3_extra_buffers.errors import ExtraBuffersError, PayloadError
+from sb3_extra_buffers.memory import Bytes
 from sb3_extra_buffers.stores import AUTO, PREFERENCES, SPEED
+from sb3_extra_buffers.stores.auto import pays
 
 #: The word of memory reports for observations without a codec.
 RAW = "none"
@@ -30,23 +34,168 @@ _STEPS_PER_CALL = 64
 #: Batches per timed call: the first of them finds the caches filled by another buffer.
 _SAMPLES_PER_CALL = 3
 _SEED = 0
+#: After so many seconds, a slow level is tried on no further observations, but on these at least.
+_SECONDS_PER_CODEC = 0.25
+_MIN_ROWS = 4
+#: Slower encoding adds a quarter of an hour to a run of a million observations.
+_MAX_ENCODE_S = 1e-3
+#: For observations of up to four gray frames of 84 x 84; larger ones may take longer in proportion.
+_NBYTES = 4 * 84 * 84
+
+
+@dataclass(frozen=True)
+class Screened:
+    """The result of a codec on some observations.
+
+    :param spec: the codec and its level
+    :param ratio: raw size divided by compressed size
+    :param encode_s: seconds to encode an observation
+    :param decode_s: seconds to decode an observation
+    """
+
+    spec: CodecSpec
+    ratio: float
+    encode_s: float
+    decode_s: float
+
+    @property
+    def seconds(self) -> float:
+        """Seconds to encode and decode an observation."""
+        return self.encode_s + self.decode_s
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A codec or a layout that cannot be loaded, or that failed on the observations.
+
+    :param name: its name
+    :param reason: the whole error
+    """
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A codec that was tried but not measured in a buffer.
+
+    :param spec: the codec and its level
+    :param reason: why
+    """
+
+    spec: CodecSpec
+    reason: str
+
+
+def specs(names: Sequence[str] | None = None) -> tuple[list[CodecSpec], list[Failed]]:
+    """Every codec that compresses, at every level; and those that cannot be loaded.
+
+    :param names: codecs as users write them; without a level, at all levels; ``None`` takes all that are installed, and
+        reports broken ones instead of raising
+    """
+    found: list[CodecSpec] = []
+    failed: list[Failed] = []
+    for name in codecs.names() if names is None else names:
+        spec = codecs.parse(name)
+        try:
+            plugin = codecs.registry.load(spec.name)
+            plugin.complete(spec)
+        except ExtraBuffersError as error:
+            if names is not None:
+                raise
+            failed.append(Failed(name, str(error)))
+            continue
+        if plugin.identity:
+            continue
+        if plugin.levels is None or spec.params:
+            found.append(spec)
+            continue
+        for low, high in plugin.levels.ranges:
+            found.extend(CodecSpec(spec.name, {"level": level}) for level in _levels(low, high))
+    return found, failed
+
+
+def _levels(low: int, high: int) -> list[int]:
+    """All levels of a range; of a range with hundreds of negative levels, a few of these."""
+    if high - low <= 64:
+        return list(range(low, high + 1))
+    few = {-100, -50, -20, -10, -7, -5, -4, -3, -2, -1}
+    return [level for level in range(max(low, -100), high + 1) if level >= 0 or level in few]
+
+
+def screen(
+    wanted: Sequence[CodecSpec], cell: CellSpec, rows: Bytes, report: Callable[[int], object]
+) -> tuple[list[Screened], list[Failed]]:
+    """Try codecs on observations of shape ``(n, cell.nbytes)``, and call ``report`` with 1 after each."""
+    found, failed = [], []
+    for spec in wanted:
+        try:
+            found.append(_try(spec, codecs.bind(spec, cell), rows))
+        except Exception as error:  # any error of a plugin is a result
+            failed.append(Failed(str(spec), f"{type(error).__name__}: {error}"))
+        report(1)
+    return found, failed
+
+
+def _try(spec: CodecSpec, codec: Codec, rows: Bytes) -> Screened:
+    codec.encode(rows[0])  # not timed: compiles and allocates
+    payloads: list[bytes] = []
+    # Medians: other processes on the machine disturb a few of the timings, not most.
+    encoding: list[float] = []
+    for row in rows:
+        begin = perf_counter()
+        payloads.append(bytes(codec.encode(row)))
+        encoding.append(perf_counter() - begin)
+        if sum(encoding) > _SECONDS_PER_CODEC and len(payloads) >= _MIN_ROWS:
+            break
+    out, decoding = np.empty(codec.cell.nbytes, np.uint8), []
+    for row, payload in zip(rows, payloads):
+        begin = perf_counter()
+        codec.decode_into(payload, out)
+        decoding.append(perf_counter() - begin)
+        if not np.array_equal(out, row):
+            raise PayloadError(codec.spec.name, len(payload), "decoding did not return the observation")
+    ratio = len(payloads) * codec.cell.nbytes / sum(map(len, payloads))
+    return Screened(spec, ratio, median(encoding), median(decoding))
+
+
+def slowest_encode_s(nbytes: int) -> float:
+    """Longest time to encode an observation of this size, in seconds, for a codec that the user has not asked for."""
+    return _MAX_ENCODE_S * max(1.0, nbytes / _NBYTES)
+
+
+def shortlist(
+    screened: Sequence[Screened], count: int, slowest_s: float = math.inf
+) -> tuple[list[Screened], list[Dropped]]:
+    """The codecs that are worth a buffer: those that save enough, encode fast enough and are on the Pareto front.
+
+    If there are more than ``count`` of them, they are taken evenly from the front, with its ends.
+    """
+    reasons: dict[CodecSpec, str] = {}
+    for one in screened:
+        if not pays(one.ratio):
+            reasons[one.spec] = "less than a fifth is saved"
+        elif one.encode_s > slowest_s:
+            reasons[one.spec] = f"more than {1e3 * slowest_s:.1f} ms to encode an observation"
+    worthy = [one for one in screened if one.spec not in reasons]
+    for one in worthy:
+        if any(other.ratio >= one.ratio and other.seconds < one.seconds for other in worthy):
+            reasons[one.spec] = "another is both smaller and faster"
+    front = sorted((one for one in worthy if one.spec not in reasons), key=lambda one: one.ratio)
+    chosen = front
+    if len(front) > count:
+        chosen = [front[index] for index in sorted({round(n * (len(front) - 1) / (count - 1)) for n in range(count)})]
+    reasons |= {one.spec: "between two that went into buffers" for one in front if one not in chosen}
+    return chosen, [Dropped(spec, reason) for spec, reason in reasons.items()]
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A way to store observations.
-
-    :param name: its name in tables
-    :param options: arguments of the buffer, as a user would write them
-    """
+    """A way to store observations: its name in tables, and arguments of the buffer, as a user would write them."""
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is Stable-Baselines3's own buffer."""
-        return self.name == PLAIN
 
 
 def candidates(stream: Stream, codecs: Sequence[Screened]) -> list[Candidate]:
@@ -96,10 +245,10 @@ class Measured:
     @property
     def stored_as(self) -> str:
         """``"frames"`` or ``"cells"`` if any key is stored so, else ``"none"``; ``"SB3"`` for its own buffer."""
-        if self.candidate.is_plain:
+        if self.candidate.name == PLAIN:
             return PLAIN
-        found = {_stored_as(codec) for codec in self.codecs.values()}
-        return next((kind for kind in (FRAMES, CELLS) if kind in found), RAW)
+        kinds = {codec.partition(" ")[0] for codec in self.codecs.values()}  # a report has "none (chosen: …)"
+        return FRAMES if FRAMES in kinds else CELLS if kinds - {RAW} else RAW
 
     def nbytes(self, transitions: int) -> float:
         """Memory of a full buffer.
@@ -115,42 +264,32 @@ def measure(
     """
     Fill a buffer for each candidate with the same transitions, check that all return the same batches, and time them.
 
-    :param candidates: the first is Stable-Baselines3's own buffer
-    :param rounds: number of timings; candidates alternate, so that a slow moment of the machine slows all of them
-    :param report: called with 1 after each candidate and after each round
+    The first candidate is Stable-Baselines3's own buffer. ``report`` is called with 1 after each candidate and round.
     """
-    plain, *others = (_Trial(stream, candidate) for candidate in candidates)
-    trials, failed = [plain], []
-    with _undisturbed():
-        plain.fill()
+    failed = []
+    state, threads = np.random.get_state(), th.get_num_threads()
+    th.set_num_threads(1)  # others only add noise
+    try:
+        trials = [_Trial(stream, candidates[0])]
         report(1)
-        for one in others:
+        for candidate in candidates[1:]:
             try:
-                one.fill()
-                one.check(plain, batch_size)
+                one = _Trial(stream, candidate)
+                one.check(trials[0], batch_size)
                 trials.append(one)
             except Exception as error:  # any error of a plugin is a result
-                failed.append(Failed(one.candidate.name, f"{type(error).__name__}: {error}"))
+                failed.append(Failed(candidate.name, f"{type(error).__name__}: {error}"))
             report(1)
-        for _ in range(rounds):
+        for _ in range(rounds):  # candidates alternate, so that a slow moment of the machine slows all of them
             for one in trials:
                 one.time_add()
             for one in trials:
                 one.time_sample(batch_size)
             report(1)
-    return [one.result() for one in trials], failed
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """One thread of torch, because others only add noise; the caller's random state is restored afterwards."""
-    state, threads = np.random.get_state(), th.get_num_threads()
-    th.set_num_threads(1)
-    try:
-        yield
     finally:
         th.set_num_threads(threads)
         np.random.set_state(state)
+    return [one.result() for one in trials], failed
 
 
 class WrongBatchError(Exception):
@@ -161,33 +300,24 @@ class _Trial:
     """A candidate, its buffer with the stream, and its timings."""
 
     def __init__(self, stream: Stream, candidate: Candidate) -> None:
-        self.candidate = candidate
-        self._stream = stream
-        self._buffer: ReplayBuffer = stream.plain_buffer(stream.n_envs)  # replaced by fill()
-        self._fixed, self._slope = 0.0, 0.0
+        self._stream, self._candidate = stream, candidate
         self._add: list[float] = []
         self._sample: list[float] = []
         self._next = 0
-
-    def fill(self) -> None:
-        """Fill buffers of two sizes: their difference separates fixed memory from memory per transition."""
-        steps = max(len(self._stream.steps), _MIN_STEPS)
+        # Buffers of two sizes: their difference separates fixed memory from memory per transition.
+        steps, n_envs = max(len(stream.steps), _MIN_STEPS), stream.n_envs
         half, whole = (_kept_nbytes(self._filled(size)) for size in (steps // 2, steps))
-        n_envs = self._stream.n_envs
         self._slope = max(0.0, (whole - half) / ((steps - steps // 2) * n_envs))
         self._fixed = max(0.0, whole - self._slope * steps * n_envs)
-        self._buffer = self._filled(len(self._stream.steps))
+        self._buffer = self._filled(len(stream.steps))
 
     def _filled(self, count: int) -> ReplayBuffer:
         """A full buffer of so many steps, with the stream repeated as needed."""
-        size, steps = count * self._stream.n_envs, self._stream.steps
-        buffer: ReplayBuffer
-        if self.candidate.is_plain:
-            buffer = self._stream.plain_buffer(size)
-        else:
-            buffer = self._stream.compressed_buffer(size, self.candidate.options)
-        for first in range(0, count, len(steps)):
-            feed(buffer, steps[: count - first])
+        stream, options, size = self._stream, self._candidate.options, count * self._stream.n_envs
+        is_plain = self._candidate.name == PLAIN
+        buffer = stream.plain_buffer(size) if is_plain else stream.compressed_buffer(size, options)
+        for first in range(0, count, len(stream.steps)):
+            feed(buffer, stream.steps[: count - first])
         return buffer
 
     def check(self, plain: _Trial, batch_size: int) -> None:
@@ -215,14 +345,10 @@ class _Trial:
         codecs = {}
         if isinstance(self._buffer, CompressedReplayBuffer):
             codecs = {key.key: key.codec for key in self._buffer.memory_report().keys}
-        each = self._slope + _bookkeeping_nbytes(self._buffer) / self._stream.transitions
-        return Measured(self.candidate, codecs, self._fixed, each, median(self._add), median(self._sample))
-
-
-def _stored_as(codec: str) -> str:
-    """The layout from the codec in a report, such as ``"none (chosen: …)"``."""
-    kind = codec.partition(" ")[0]
-    return kind if kind in (FRAMES, RAW) else CELLS
+        # Everything but observations is the same for all candidates.
+        others = (self._buffer.actions, self._buffer.rewards, self._buffer.dones, self._buffer.timeouts)
+        each = self._slope + sum(array.nbytes for array in others) / self._stream.transitions
+        return Measured(self._candidate, codecs, self._fixed, each, median(self._add), median(self._sample))
 
 
 def _kept_nbytes(buffer: ReplayBuffer) -> float:
@@ -233,11 +359,6 @@ def _kept_nbytes(buffer: ReplayBuffer) -> float:
     observations: Any = buffer.observations
     arrays = list(observations.values()) if isinstance(observations, dict) else [observations]
     return 2 * float(sum(array.nbytes for array in arrays))
-
-
-def _bookkeeping_nbytes(buffer: ReplayBuffer) -> int:
-    """Memory of everything but observations, which is the same for all candidates."""
-    return sum(array.nbytes for array in (buffer.actions, buffer.rewards, buffer.dones, buffer.timeouts))
 
 
 def _equal(ours: Any, theirs: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,14 +49,16 @@ def picture(figures: Mapping[str, Any]) -> Figure:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.margins(x=0.1, y=0.1)
-    front = [_point(one) for one in figures["measured"] if one["on_pareto_front"]]
+    front = [(one["cost_to_sb3"], one["nbytes"]) for one in figures["measured"] if one["on_pareto_front"]]
     # Up from each point, then left: in less time, nothing is smaller than the next point.
     axes.step(*zip(*front), where="pre", color=_CHOSEN, alpha=0.4, linewidth=2, zorder=1)
     for number, one in enumerate(figures["measured"], 1):
         _draw_point(axes, number, one, one["name"] == figures["recommended"])
     axes.axvline(1, color=_COLORS[PLAIN], linestyle=":", linewidth=1, zorder=0)
-    _label(axes.xaxis, axes.get_xlim(), lambda places: [f"{place:g}" for place in places])
-    _label(axes.yaxis, axes.get_ylim(), sizes)
+    x_ticks, y_ticks = ticks(*axes.get_xlim()), ticks(*axes.get_ylim())
+    axes.set_xticks(x_ticks, [f"{tick:g}" for tick in x_ticks])
+    axes.set_yticks(y_ticks, sizes(y_ticks))
+    axes.minorticks_off()
     batch = f"sample({figures['batch_size']})"
     axes.set_xlabel(f"time of add and, every 4th step, {batch}, relative to Stable-Baselines3")
     axes.set_ylabel(f"memory of {figures['planned_transitions']:,} transitions")
@@ -67,22 +69,12 @@ def picture(figures: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def _point(one: Mapping[str, Any]) -> tuple[float, float]:
-    return one["cost_to_sb3"], one["nbytes"]
-
-
 def _draw_point(axes: Axes, number: int, one: Mapping[str, Any], is_chosen: bool) -> None:
     name = f"{number}  {one['name']}, {readable(one['nbytes'])}{' (recommended)' if is_chosen else ''}"
     ring: dict[str, Any] = {"edgecolors": _CHOSEN, "linewidths": 2} if is_chosen else {}
-    color = _COLORS[one["stored_as"]]
-    axes.scatter(*_point(one), s=230 if is_chosen else 110, color=color, zorder=2, label=name, **ring)
-    axes.annotate(str(number), _point(one), ha="center", va="center", color="white", fontsize=7, zorder=3)
-
-
-def _label(axis: Any, limits: tuple[float, float], form: Callable[[Sequence[float]], list[str]]) -> None:
-    places = ticks(*limits)
-    axis.set_ticks(places, form(places))
-    axis.set_ticks([], minor=True)
+    color, point = _COLORS[one["stored_as"]], (one["cost_to_sb3"], one["nbytes"])
+    axes.scatter(*point, s=230 if is_chosen else 110, color=color, zorder=2, label=name, **ring)
+    axes.annotate(str(number), point, ha="center", va="center", color="white", fontsize=7, zorder=3)
 
 
 def ticks(low: float, high: float) -> list[float]:

@@ -1,25 +1,36 @@
-"""``Stream``: transitions to try storage on, read from a recording or from arrays by ``read``."""
+"""``Stream``: transitions to try storage on, of environments (``make``, ``play``) or from a file (``read``)."""
 
 from __future__ import annotations
 
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
+from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
+from stable_baselines3.common.type_aliases import PolicyPredictor
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecFrameStack, VecTransposeImage
 
 from sb3_extra_buffers.checkpoints import open_arrays
+from sb3_extra_buffers.codecs import CellSpec
 from sb3_extra_buffers.compressed import CompressedDictReplayBuffer, CompressedReplayBuffer
-from sb3_extra_buffers.errors import FileContentError, FileMissingError, ParameterError
+from sb3_extra_buffers.errors import FileContentError, FileMissingError, MissingExtraError, ParameterError
 from sb3_extra_buffers.memory import Bytes
+from sb3_extra_buffers.progress import progress_bar
 from sb3_extra_buffers.recording import load
-from sb3_extra_buffers.training_utils.steps import Step
+from sb3_extra_buffers.training_utils.atari import make_env as make_atari
+from sb3_extra_buffers.training_utils.steps import Player, Step
 
 #: A shorter stream says nothing about memory.
 MIN_STEPS = 64
@@ -30,6 +41,13 @@ _OBSERVATIONS = ("observations", "obs", "frames", "arr_0")
 _DONES = ("dones", "terminals", "episode_ends")
 #: Files of numpy, and their first bytes.
 _MAGIC = {".npz": b"PK", ".npy": b"\x93NUMPY"}
+#: Modules that register environments, by the prefix of their names, with their package and its extra.
+_FAMILIES = {
+    "ALE/": ("ale_py", "ale-py", "atari"),
+    "Vizdoom": ("vizdoom.gymnasium_wrapper", "vizdoom", "vizdoom"),
+}
+_MAX_NBYTES = 1 << 30
+_SUPPORTED = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
 
 @dataclass(frozen=True)
@@ -57,9 +75,7 @@ class Stream:
     @property
     def spaces(self) -> dict[str, spaces.Space[Any]]:
         """The observation space of each key; a space without keys has the key ``""``."""
-        if isinstance(self.observation_space, spaces.Dict):
-            return dict(self.observation_space.spaces)
-        return {NO_KEY: self.observation_space}
+        return parts_of(self.observation_space)
 
     @property
     def transitions(self) -> int:
@@ -86,13 +102,12 @@ class Stream:
     @property
     def plain_class(self) -> type[ReplayBuffer]:
         """The buffer class of Stable-Baselines3."""
-        return DictReplayBuffer if isinstance(self.observation_space, spaces.Dict) else ReplayBuffer
+        return ReplayBuffer if NO_KEY in self.spaces else DictReplayBuffer
 
     @property
     def buffer_class(self) -> type[CompressedReplayBuffer]:
         """The compressed buffer class."""
-        is_dict = isinstance(self.observation_space, spaces.Dict)
-        return CompressedDictReplayBuffer if is_dict else CompressedReplayBuffer
+        return CompressedReplayBuffer if NO_KEY in self.spaces else CompressedDictReplayBuffer
 
     def compressed_buffer(self, size: int, options: Mapping[str, Any]) -> CompressedReplayBuffer:
         """Make a compressed buffer.
@@ -103,10 +118,139 @@ class Stream:
         return self.buffer_class(size, self.observation_space, self.action_space, "cpu", self.n_envs, **options)
 
 
+def parts_of(space: spaces.Space[Any]) -> dict[str, spaces.Space[Any]]:
+    """The space of each key; a space without keys has the key ``""``."""
+    return dict(space.spaces) if isinstance(space, spaces.Dict) else {NO_KEY: space}
+
+
+def cell_of(space: spaces.Space[Any]) -> CellSpec:
+    """An observation of a space without keys."""
+    return CellSpec(np.dtype(space.dtype), max(1, int(np.prod(space.shape or 1))))
+
+
+def has_channels_last(space: spaces.Space[Any]) -> bool:
+    """Whether Stable-Baselines3 transposes images of this space, by VecTransposeImage."""
+    return isinstance(space, spaces.Box) and is_image_space(space) and not is_image_space_channels_first(space)
+
+
 def feed(buffer: ReplayBuffer, steps: list[Step]) -> None:
     """Add steps to a buffer."""
     for step in steps:
         step.add_to(buffer)
+
+
+class RandomPlayer:
+    """Plays random actions."""
+
+    def __init__(self, env: VecEnv, seed: int) -> None:
+        self._space, self._count = env.action_space, env.num_envs
+        self._space.seed(seed)
+
+    def predict(self, *_: Any, **__: Any) -> tuple[Any, None]:
+        return np.stack([self._space.sample() for _ in range(self._count)]), None
+
+
+def make(env_id: str, n_envs: int = 1, stack: int | None = None, seed: int = 0) -> VecEnv:
+    """Make environments as Stable-Baselines3 passes them to a buffer: Atari games preprocessed, images channels first.
+
+    :param env_id: the name for ``gymnasium.make``
+    :param n_envs: number of environments
+    :param stack: number of observations that are stacked; ``None`` stacks four of an Atari game, and no others
+    :param seed: of the first environment
+    """
+    spec = _spec(env_id)
+    if "ale_py" in str(spec.entry_point):
+        # The wrapper skips frames, and takes the maximum of the last two.
+        skipped: dict[str, Any] = {} if "NoFrameskip" in env_id else {"frameskip": 1}
+        return make_atari(env_id, n_envs, DummyVecEnv, 4 if stack is None else stack, seed, **skipped)
+    try:
+        # A function, not a name: with a name, the environment must be able to render.
+        env: VecEnv = make_vec_env(partial(gymnasium.make, env_id), n_envs, seed=seed, vec_env_cls=DummyVecEnv)
+    except (gymnasium.error.Error, ImportError) as error:
+        raise ParameterError("advise", "environment", env_id, f"it cannot be made ({_first_line(error)})") from error
+    env = VecFrameStack(env, stack) if stack is not None and stack > 1 else env
+    parts = parts_of(env.observation_space).values()
+    return VecTransposeImage(env) if any(map(has_channels_last, parts)) else env
+
+
+def play(
+    env: VecEnv, label: str, steps: int, model: PolicyPredictor | None = None, seed: int = 0, progress: bool = True
+) -> Stream:
+    """Play, and return the stream that a buffer would be given. The environments are closed.
+
+    The stream takes about a gigabyte at most: of large observations, there are fewer steps.
+
+    :param env: the environments
+    :param label: the name of the stream
+    :param steps: number of steps of each environment
+    :param model: chooses the actions; by default they are random
+    :param seed: of random actions
+    :param progress: whether to show a bar on a terminal
+    """
+    _check_spaces(label, env)
+    step_nbytes = 2 * env.num_envs * sum(cell_of(part).nbytes for part in parts_of(env.observation_space).values())
+    steps = min(steps, max(MIN_STEPS, _MAX_NBYTES // step_nbytes))
+    player = Player(env, RandomPlayer(env, seed) if model is None else model, deterministic=False)
+    kept = []
+    with progress_bar(f"Playing {label}", steps, progress) as advance:
+        for _ in range(steps):
+            kept.append(player.step())
+            advance(1)
+    env.close()
+    return Stream(label, env.observation_space, env.action_space, env.num_envs, kept)
+
+
+def _spec(env_id: str) -> Any:
+    """The registered spec of an environment, after import of the package that registers it."""
+    package, _, name = env_id.rpartition(":")
+    for prefix, (module, distribution, extra) in _FAMILIES.items():
+        if name.startswith(prefix) or (prefix == "ALE/" and "NoFrameskip" in name):
+            try:
+                import_module(module)
+            except ImportError as error:
+                raise MissingExtraError(name, distribution, extra) from error
+    if package:
+        try:
+            import_module(package)
+        except ModuleNotFoundError as error:
+            hint = f"Run: pip install {error.name}"
+            raise ParameterError("advise", "environment", env_id, f"{error.name} is not installed", hint) from error
+    try:
+        return gymnasium.spec(name)
+    except gymnasium.error.Error as error:
+        problem = f"Gymnasium does not know it ({_first_line(error)})"
+        raise ParameterError("advise", "environment", env_id, problem, _suggestion(name, package)) from error
+
+
+def _suggestion(name: str, package: str) -> str:
+    """A hint with the registered name that is most similar."""
+    if find_spec("ale_py") is not None:
+        import_module("ale_py")
+    # The newest version of each name; current names of Atari games first, then names without a package.
+    known = sorted(gymnasium.registry, key=lambda one: (one.startswith("ALE/"), "/" not in one, one))
+    bases = {one.rpartition("/")[2].partition("-v")[0].lower(): one for one in known}
+    wanted = name.rpartition("/")[2].partition("-v")[0].lower()
+    if close := get_close_matches(wanted, bases, n=1):
+        return f"Did you mean {bases[close[0]]!r}?"
+    hint = "A package that registers environments when it is imported is named before a colon: package:Env-v0."
+    return "" if package else hint
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0].rstrip(".")
+
+
+def _check_spaces(label: str, env: VecEnv) -> None:
+    """Refuse spaces that no buffer of Stable-Baselines3 supports."""
+    hint = "Wrap the environment, as for training."
+    for part in parts_of(env.observation_space).values():
+        is_flat = part.shape != () if not isinstance(part, spaces.MultiDiscrete) else part.nvec.ndim == 1
+        if not isinstance(part, _SUPPORTED) or not (is_flat or isinstance(part, spaces.Discrete)):
+            allowed = "buffers of Stable-Baselines3 hold Box, Discrete, MultiDiscrete, MultiBinary, and a Dict of these"
+            raise ParameterError(label, "observation_space", env.observation_space, allowed, hint)
+    if not isinstance(env.action_space, _SUPPORTED):
+        allowed = "buffers of Stable-Baselines3 hold actions of Box, Discrete, MultiDiscrete and MultiBinary"
+        raise ParameterError(label, "action_space", env.action_space, allowed, hint)
 
 
 def read(path: Path, steps: int | None = None) -> Stream:
@@ -121,34 +265,25 @@ def read(path: Path, steps: int | None = None) -> Stream:
     if not path.exists():
         raise FileMissingError(str(path))
     observations, dones = _arrays(path, steps) if path.suffix in _MAGIC else _recorded(path, steps)
+    count = len(observations)
     if observations.dtype.kind not in "buif" or observations.ndim < 2:
         found = f"an array of {observations.dtype} with shape {observations.shape}"
-        hint = "The first axis counts the observations."
-        raise FileContentError(str(path), "observations in order", found, hint)
-    if len(observations) <= MIN_STEPS:
-        hint = "Record for longer."
-        raise FileContentError(str(path), f"more than {MIN_STEPS} observations", f"{len(observations)} of them", hint)
-    space = _space(observations)
-    if is_image_space(space) and not is_image_space_channels_first(space):  # as VecTransposeImage does
+        raise FileContentError(str(path), "observations in order", found, "The first axis counts the observations.")
+    if count <= MIN_STEPS:
+        expected = f"more than {MIN_STEPS} observations"
+        raise FileContentError(str(path), expected, f"{count} of them", "Record for longer.")
+    if has_channels_last(_space(observations)):
         observations = np.moveaxis(observations, -1, 1)
-        space = _space(observations)
-    transitions = _steps(observations, dones)
+    transitions, action, reward = [], np.zeros((1, 1), np.int64), np.zeros(1, np.float32)
+    for place in np.flatnonzero(~dones[:-1]).tolist():
+        now, then = slice(place, place + 1), slice(place + 1, place + 2)
+        # The last transition of an episode leads to its last observation.
+        transitions.append(Step(observations[now], observations[then], action, action, reward, dones[then], [{}]))
     if len(transitions) < MIN_STEPS:
         found = f"{len(transitions)} of them" if transitions else "that no two observations belong to one episode"
         hint = f"{_DONES[0]!r} is true where an episode ends; leave it out, or record for longer."
         raise FileContentError(str(path), f"{MIN_STEPS} transitions within episodes", found, hint)
-    return Stream(path.name, space, spaces.Discrete(2), 1, transitions)
-
-
-def _steps(observations: NDArray[Any], dones: NDArray[np.bool_]) -> list[Step]:
-    """Transitions from each observation to the next one of its episode."""
-    found, action, reward = [], np.zeros((1, 1), np.int64), np.zeros(1, np.float32)
-    ends = dones.copy()
-    ends[:-1] |= dones[1:]  # the last transition of an episode leads to its last observation
-    for place in np.flatnonzero(~dones[:-1]).tolist():
-        before, after = observations[place : place + 1], observations[place + 1 : place + 2]
-        found.append(Step(before, after, action, action, reward, ends[place : place + 1], [{}]))
-    return found
+    return Stream(path.name, _space(observations), spaces.Discrete(2), 1, transitions)
 
 
 def _count_needed(dones: NDArray[np.bool_], steps: int | None) -> int:
@@ -158,13 +293,10 @@ def _count_needed(dones: NDArray[np.bool_], steps: int | None) -> int:
 
 
 def _space(observations: NDArray[Any]) -> spaces.Box:
-    dtype, shape = observations.dtype, observations.shape[1:]
-    if dtype.kind == "f":
-        return spaces.Box(-np.inf, np.inf, shape, dtype.type)
-    if dtype.kind == "b":
-        return spaces.Box(0, 1, shape, np.bool_)  # type: ignore[arg-type]  # it takes integers, too
-    limits = np.iinfo(dtype)
-    return spaces.Box(limits.min, limits.max, shape, dtype.type)
+    dtype, low, high = observations.dtype, -np.inf, np.inf
+    if dtype.kind != "f":
+        low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    return spaces.Box(low, high, observations.shape[1:], dtype.type)
 
 
 def _arrays(path: Path, steps: int | None) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -182,10 +314,9 @@ def _arrays(path: Path, steps: int | None) -> tuple[NDArray[Any], NDArray[np.boo
     if chosen is None:
         hint = f"Call the array {_OBSERVATIONS[0]!r}."
         raise FileContentError(str(path), "an array of observations", ", ".join(names) or "nothing", hint)
-    if not found[chosen].ndim:
+    observations, marked = found[chosen], next((name for name in _DONES if name in names), None)
+    if not observations.ndim:
         raise FileContentError(str(path), "observations in order", f"a single number under {chosen!r}")
-    observations = found[chosen]
-    marked = next((name for name in _DONES if name in names), None)
     ends = np.zeros(len(observations)) if marked is None else found[marked]
     if ends.shape != (len(observations),):
         problem = f"{ends.shape} for {len(observations)} observations"

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from sb3_extra_buffers.cli.console import console, print_json, table
 from sb3_extra_buffers.codecs import names
@@ -19,7 +19,6 @@ from sb3_extra_buffers.stores import AUTO, PREFERENCES
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
-    from stable_baselines3.common.base_class import BaseAlgorithm
     from stable_baselines3.common.type_aliases import PolicyPredictor
     from stable_baselines3.common.vec_env import VecEnv
 
@@ -30,34 +29,29 @@ _QUICK_STEPS, _QUICK_ROUNDS = 500, 5
 _FILES = {".npz", ".npy", ".safetensors", ".rec", ".recording"}
 #: A longer list of names is replaced by its length.
 _MAX_NAMES = 8
-#: Stands for a folder of the user.
-_FOLDER = "..."
 
 
 def advise(
     source: Annotated[
-        str, typer.Argument(help="An environment such as ALE/MsPacman-v5, a recording, or an .npz or .npy file.")
+        str, Argument(help="An environment such as ALE/MsPacman-v5, a recording, or an .npz or .npy file.")
     ],
-    size: Annotated[int, typer.Option(help="The planned size of the buffer, in transitions.", min=1)] = 1_000_000,
-    steps: Annotated[int, typer.Option(help="Number of steps to play or to read.", min=64)] = 4_000,
-    envs: Annotated[int, typer.Option(help="Number of environments.", min=1)] = 1,
-    stack: Annotated[
-        int | None, typer.Option(help="Frames per observation; by default 4 for Atari, else 1.", min=1)
-    ] = None,
+    size: Annotated[int, Option(help="The planned size of the buffer, in transitions.", min=1)] = 1_000_000,
+    steps: Annotated[int, Option(help="Number of steps to play or to read.", min=64)] = 4_000,
+    envs: Annotated[int, Option(help="Number of environments.", min=1)] = 1,
+    stack: Annotated[int | None, Option(help="Frames per observation; by default 4 for Atari, else 1.", min=1)] = None,
     policy: Annotated[
-        Path | None, typer.Option(help="A saved model that chooses actions; by default, they are random.")
+        Path | None, Option(help="A saved model that chooses actions; by default, they are random.")
     ] = None,
-    algorithm: Annotated[str, typer.Option(help="The algorithm that has saved the policy, such as DQN or PPO.")] = "",
-    prefer: Annotated[str, typer.Option(help="What matters most: speed, balanced or memory.")] = "speed",
+    algorithm: Annotated[str, Option(help="The algorithm that has saved the policy, such as DQN or PPO.")] = "",
+    prefer: Annotated[str, Option(help="What matters most: speed, balanced or memory.")] = "speed",
     codec: Annotated[
-        list[str] | None,
-        typer.Option(help="Try this codec only; may be repeated.", autocompletion=lambda: list(names())),
+        list[str] | None, Option(help="Try this codec only; may be repeated.", autocompletion=lambda: list(names()))
     ] = None,
-    batch_size: Annotated[int, typer.Option(help="Number of transitions in a batch.", min=1)] = 32,
-    seed: Annotated[int, typer.Option(help="Seed of the environments and of random actions.")] = 0,
-    plot: Annotated[Path | None, typer.Option(help="Plot memory against time to this .png or .svg file.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Few steps and few timings, for a rough answer.")] = False,
+    batch_size: Annotated[int, Option(help="Number of transitions in a batch.", min=1)] = 32,
+    seed: Annotated[int, Option(help="Seed of the environments and of random actions.")] = 0,
+    plot: Annotated[Path | None, Option(help="Plot memory against time to this .png or .svg file.")] = None,
+    json: Annotated[bool, Option("--json", help="Print JSON instead of tables.")] = False,
+    quick: Annotated[bool, Option("--quick", help="Few steps and few timings, for a rough answer.")] = False,
 ) -> None:
     """Try every installed codec, level and layout on the observations of an environment, and recommend one.
 
@@ -94,14 +88,8 @@ def advise(
         draw(advice, plot)
         if not json:
             print(f"Drawn to {plot}.")
-    if codec is not None:
-        _check_failed(advice)
-
-
-def _check_failed(advice: Advice) -> None:
-    """Raise if a codec that the user named has failed."""
     for one in advice.failed:
-        if one.name.rpartition(" ")[2] not in (AUTO, *PREFERENCES):
+        if codec is not None and one.name.rpartition(" ")[2] not in (AUTO, *PREFERENCES):  # the user named it
             allowed = f"it fails on these observations ({one.reason.rstrip('.')})"
             raise ParameterError("advise", "codec", one.name, allowed, "Leave it out, or report this to its author.")
 
@@ -138,21 +126,20 @@ def _check_plot(path: Path) -> None:
     if path.is_dir():
         raise ParameterError("advise", "plot", str(path), "it is a folder", "Give the name of a file.")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        hint = "Give a file in a folder of yours."
-        raise FileWriteError(str(path), "advise --plot", "permission denied", hint)
+        raise FileWriteError(str(path), "advise --plot", "permission denied", "Give a file in a folder of yours.")
 
 
 def _load_policy(policy: Path, algorithm: str, env: VecEnv) -> PolicyPredictor:
     """Load a saved model, and refuse one for other spaces than those of the environment."""
     kinds = _algorithms()
-    if algorithm.lower() not in kinds:
-        allowed = f"it must be the one that has saved the policy: {', '.join(kind.__name__ for kind in kinds.values())}"
+    kind = kinds.get(algorithm.lower())
+    if kind is None:
+        allowed = f"it must be the one that has saved the policy: {', '.join(one.__name__ for one in kinds.values())}"
         raise ParameterError("advise", "algorithm", algorithm, allowed)
     if not policy.exists() and not policy.with_suffix(".zip").exists():
         raise FileMissingError(str(policy))
-    kind = kinds[algorithm.lower()]
     try:
-        model: BaseAlgorithm = kind.load(policy, device="cpu")
+        model: PolicyPredictor = kind.load(policy, device="cpu")
     except Exception as error:  # any error of Stable-Baselines3
         hint = "Name the algorithm that has saved it with --algorithm."
         problem = f"a file that it cannot load ({type(error).__name__}: {error})"
@@ -160,75 +147,56 @@ def _load_policy(policy: Path, algorithm: str, env: VecEnv) -> PolicyPredictor:
     for name in ("observation_space", "action_space"):
         expected, found = getattr(env, name), getattr(model, name)
         if found != expected:
+            # In one line, also if a space has many bounds.
+            asked, saved = (" ".join(str(space).split()) for space in (expected, found))
             hint = "Use the environment that it was trained in."
-            raise FileContentError(
-                str(policy), f"a policy with {name} {_line(expected)}", f"one with {_line(found)}", hint
-            )
+            raise FileContentError(str(policy), f"a policy with {name} {asked}", f"one with {saved}", hint)
     return model
 
 
 def _algorithms() -> dict[str, Any]:
     """All algorithms, by name in lower case."""
-    import stable_baselines3
-
-    modules = [stable_baselines3]
-    if find_spec("sb3_contrib") is not None:
-        modules.append(import_module("sb3_contrib"))
-    found = {name: part for module in modules for name, part in vars(module).items() if hasattr(part, "learn")}
-    return {name.lower(): part for name, part in found.items()}
-
-
-def _line(space: Any) -> str:
-    """A space in one line, also if it has many bounds."""
-    return " ".join(str(space).split())
+    modules = [import_module(name) for name in ("stable_baselines3", "sb3_contrib") if find_spec(name) is not None]
+    parts = (part for module in modules for part in vars(module).items())
+    return {name.lower(): part for name, part in parts if hasattr(part, "learn")}
 
 
 def _show(advice: Advice) -> None:
     """Print the measurements and the recommendation."""
+    from sb3_extra_buffers.advisor.advice import TOO_SMALL
+
     out, stream = console(), advice.stream
+    tried = "no codec worked" if advice.failed else "no codec tried"
+    if advice.screened:
+        tried = f"{len(advice.screened)} codecs and levels tried"
+    elif not advice.tried:
+        tried = TOO_SMALL
     out.print(f"{stream.label}: {stream.observation_space}")
-    out.print(f"{stream.transitions:,} transitions, {_tried(advice)}, {len(advice.measured)} buffers measured.\n")
+    out.print(f"{stream.transitions:,} transitions, {tried}, {len(advice.measured)} buffers measured.\n")
     out.print(_table(advice))
-    out.print(
-        f"memory: of {advice.transitions:,} transitions, extrapolated. In brackets: times Stable-Baselines3's own."
-    )
-    out.print(f"time: of add and, every 4th step, sample({advice.batch_size}), relative to Stable-Baselines3's.")
+    size, batch = f"{advice.transitions:,} transitions", f"sample({advice.batch_size})"
+    out.print(f"memory: of {size}, extrapolated. In brackets: times Stable-Baselines3's own.")
+    out.print(f"time: of add and, every 4th step, {batch}, relative to Stable-Baselines3's.")
     out.print("*: nothing else is better in both memory and time.")
-    for reason, dropped in _dropped(advice).items():
-        several = f"{len(dropped)} codecs and levels" if len(dropped) > _MAX_NAMES else ", ".join(dropped)
+    for reason in dict.fromkeys(one.reason for one in advice.dropped):
+        names = [str(one.spec) for one in advice.dropped if one.reason == reason]
+        several = f"{len(names)} codecs and levels" if len(names) > _MAX_NAMES else ", ".join(names)
         out.print(f"In no buffer: {several}: {reason}.")
     for one in advice.failed:
         out.print(f"\nFailed: {one.name}: {one.reason}")
     _recommend(out, advice)
 
 
-def _tried(advice: Advice) -> str:
-    from sb3_extra_buffers.advisor.advice import TOO_SMALL
-
-    if advice.screened:
-        return f"{len(advice.screened)} codecs and levels tried"
-    if not advice.tried:
-        return TOO_SMALL
-    return "no codec worked" if advice.failed else "no codec tried"
-
-
-def _dropped(advice: Advice) -> dict[str, list[str]]:
-    """Codecs that were not measured in a buffer, by reason."""
-    found: dict[str, list[str]] = {}
-    for one in advice.dropped:
-        found.setdefault(one.reason, []).append(str(one.spec))
-    return found
-
-
 def _table(advice: Advice) -> Table:
+    from sb3_extra_buffers.advisor.advice import times
+
     numbers = ("memory", "smaller", "add, us", "sample, ms", "time")
     shown = table("", ("  stored as", *numbers), right=numbers)
     for one in advice.as_json()["measured"]:
-        factor = one["times_smaller"]
         shown.add_row(
             f"{'*' if one['on_pareto_front'] else ' '} {one['name']}",
             readable(one["nbytes"]),
-            f"{factor:,.0f}x" if factor >= 10 else f"{factor:.1f}x",
+            f"{times(one['times_smaller'])}x",
             f"{one['add_us']:,.1f} ({one['add_to_sb3']:.2f})",
             f"{one['sample_ms']:.3f} ({one['sample_to_sb3']:.2f})",
             f"{one['cost_to_sb3']:.2f}",
@@ -243,13 +211,11 @@ def _recommend(out: Console, advice: Advice) -> None:
     if not advice.verdict.compress:
         out.print(f"{advice.verdict.reason} Keep Stable-Baselines3's own {advice.stream.plain_class.__name__}.")
         return
-    name = advice.verdict.chosen.candidate.name
-    out.print(f"Recommended: {name}. {advice.verdict.reason}\n")
+    out.print(f"Recommended: {advice.verdict.chosen.candidate.name}. {advice.verdict.reason}\n")
     for line in advice.lines:
         out.print(f"    {line}", soft_wrap=True)
-    memory = _memory()
-    if memory and advice.verdict.chosen.nbytes(advice.transitions) > memory:
-        in_a_file = advice.lines_in_a_file(_FOLDER)
+    if 0 < (memory := _memory()) < advice.verdict.chosen.nbytes(advice.transitions):
+        in_a_file = advice.lines_in_a_file("...")  # for a folder of the user
         file = "keep it in a file" if in_a_file else "install a heap that stores in files (sb3-buffers heaps)"
         out.print(f"\nThis machine has {readable(memory)} of memory: choose a smaller buffer, or {file}.\n")
         for line in in_a_file:

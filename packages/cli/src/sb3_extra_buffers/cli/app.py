@@ -1,21 +1,26 @@
-"""The typer app with all commands, and the command ``bench``."""
+"""``main`` and the typer app with all commands: errors are one sentence with a next step. And the command ``bench``."""
 
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
+import traceback
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from sb3_extra_buffers.cli import advice, inspection, plugins
-from sb3_extra_buffers.cli.console import console, table
-from sb3_extra_buffers.errors import ParameterError
+from sb3_extra_buffers.cli.console import BROKEN, REFUSED, console, table
+from sb3_extra_buffers.errors import ExtraBuffersError, ParameterError
 
+DEBUG = "--debug"
 _CHECKOUT = "Run it in a checkout of the repository; advise measures your own observations anywhere."
+_PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 app = typer.Typer(
     name="sb3-buffers",
@@ -25,6 +30,39 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command, and exit.
+
+    :param arguments: the words after the name of the program; by default, those of this process
+    """
+    typed = list(sys.argv[1:] if arguments is None else arguments)
+    debug = DEBUG in typed
+    try:
+        app([word for word in typed if word != DEBUG], prog_name="sb3-buffers")
+    except (BrokenPipeError, SystemExit) as end:
+        if not any(isinstance(one, BrokenPipeError) for one in (end, end.__context__)):
+            raise
+        # The reader of the pipe has closed it: buffered output must not cause an error when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
+    except Exception as error:  # also of a library, a plugin or an environment
+        if debug:
+            traceback.print_exception(error)
+        _report(error, debug)
+    sys.exit(0)
+
+
+def _report(error: Exception, debug: bool) -> NoReturn:
+    code, text = REFUSED, str(error)
+    if not isinstance(error, (ExtraBuffersError, OSError)):
+        hint = "" if debug else f" Add {DEBUG} to see where it comes from."
+        code, text = BROKEN, f"{type(error).__name__}: {error}".rstrip(".:") + f".{hint}"
+    elif not isinstance(error, ExtraBuffersError):
+        file = f"{error.filename}: " if error.filename else ""
+        text = f"{file}{error.strerror or error}. Check the path."
+    print(f"error: {text}", file=sys.stderr)
+    sys.exit(code)
 
 
 def _print_version(wanted: bool) -> None:
@@ -65,10 +103,7 @@ def bench(
     folder = _folder()
     known = {path.stem: text for path in sorted(folder.glob("*.py")) if (text := _purpose(path))}
     if not name:
-        shown = table(f"Benchmarks in {folder}", ("name", "purpose"))
-        for one, purpose in known.items():
-            shown.add_row(one, purpose)
-        console().print(shown)
+        console().print(table(f"Benchmarks in {folder}", ("name", "purpose"), known.items()))
         return
     if name not in known:
         raise ParameterError("bench", "name", name, f"it must be one of: {', '.join(known)}")
@@ -91,14 +126,9 @@ def _purpose(path: Path) -> str:
     return (ast.get_docstring(tree) or "").partition("\n")[0].replace("``", "") if runs else ""
 
 
-app.command("codecs")(plugins.codecs)
-app.command("heaps")(plugins.heaps)
-app.command("doctor")(plugins.doctor)
-app.command("advise")(advice.advise)
-app.command(
-    "bench", context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-)(bench)
-app.command("inspect")(inspection.inspect)
-app.command("verify")(inspection.verify)
-app.command("new-codec")(plugins.new_codec)
-app.command("new-heap")(plugins.new_heap)
+_command: Callable[..., None]
+for _command in (plugins.codecs, plugins.heaps, plugins.doctor, advice.advise):
+    app.command()(_command)
+app.command(context_settings=_PASS_ON)(bench)
+for _command in (inspection.inspect, inspection.verify, plugins.new_codec, plugins.new_heap):
+    app.command()(_command)

@@ -1,4 +1,4 @@
-"""Tables and JSON on stdout, with colours on a terminal only."""
+"""Tables and JSON on stdout, with colours on a terminal only; exit codes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+#: Exit codes besides 0. Something is broken: a plugin, or an unexpected error.
+BROKEN = 1
+#: The request cannot be carried out; the error says why.
+REFUSED = 2
 _WIDTH_OF_A_PIPE = 160
 
 
@@ -19,12 +23,14 @@ def console() -> Console:
     return found if found.is_terminal else Console(width=_WIDTH_OF_A_PIPE, highlight=False, markup=False)
 
 
-def table(title: str, columns: Iterable[str], right: Iterable[str] = ()) -> Table:
-    """An empty table; columns in ``right`` hold numbers."""
+def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]] = (), right: Iterable[str] = ()) -> Table:
+    """A table; columns in ``right`` hold numbers."""
     made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     numbers = set(right)
     for name in columns:
         made.add_column(name, justify="right" if name in numbers else "left", no_wrap=name in numbers, overflow="fold")
+    for row in rows:
+        made.add_row(*row)
     return made
 
 

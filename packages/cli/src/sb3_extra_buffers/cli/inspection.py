@@ -18,6 +18,8 @@ _MAX_TEXT = 200
 _RECORDING = "recording"
 #: Prefix of arrays that the line "frames" describes.
 _FRAMES = "frames."
+#: Lines about a checkpoint, and the keys of the manifest that have them.
+_ABOUT = {"buffer": "class", **{name: name for name in ("transitions", "codecs", "arguments")}, "written by": "library"}
 File = Annotated[Path, typer.Argument(help="The folder of a checkpoint, a recording, or one file of either.")]
 
 
@@ -30,23 +32,23 @@ def inspect(path: File, json: Annotated[bool, typer.Option("--json", help="Print
 
         sb3-buffers inspect doom.recording --json
     """
-    if json:
-        print_json(_describe_checkpoint(path) if path.is_dir() else _describe_file(path))
-        return
     if path.is_dir():
         from sb3_extra_buffers.compressed import inspect as inspect_buffer
 
-        print(inspect_buffer(path))
+        if json:
+            print_json(_describe_checkpoint(path))
+        else:
+            print(inspect_buffer(path))
         return
     with open_arrays(path) as file:
-        if file.kind == _RECORDING:
-            print(_describe_recording(file))
-            return
-    shown = table(str(path), ("", " "))
-    for name, value in _describe_file(path).items():
-        text = ", ".join(f"{key}: {one}" for key, one in value.items()) if isinstance(value, dict) else str(value)
-        shown.add_row(name, text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]} ...")
-    console().print(shown)
+        arrays = {name: f"{array.dtype}{list(array.shape)}" for name in file for array in [file[name]]}
+        facts = {"kind": file.kind, "bytes": file.nbytes, "metadata": file.metadata, "arrays": arrays}
+        if json:
+            print_json(facts)
+        elif file.kind == _RECORDING:
+            print(_describe_recording(file, arrays))
+        else:
+            console().print(table(str(path), ("", " "), ((name, _text(value)) for name, value in facts.items())))
 
 
 def verify(path: File) -> None:
@@ -67,47 +69,27 @@ def verify(path: File) -> None:
 
 def _describe_checkpoint(path: Path) -> dict[str, Any]:
     manifest = read_manifest(path)
-    about = manifest.about
-    return {
-        "kind": "checkpoint",
-        "buffer": about.get("class"),
-        "transitions": about.get("transitions"),
-        "codecs": about.get("codecs"),
-        "arguments": about.get("arguments"),
-        "written by": about.get("library"),
-        "files": len(manifest.segments) + 1,
-        "bytes": folder_nbytes(path),
-    }
+    about = {name: manifest.about.get(key) for name, key in _ABOUT.items()}
+    return {"kind": "checkpoint", **about, "files": len(manifest.segments) + 1, "bytes": folder_nbytes(path)}
 
 
-def _describe_file(path: Path) -> dict[str, Any]:
-    with open_arrays(path) as file:
-        arrays = {name: _shape(file, name) for name in file}
-        return {"kind": file.kind, "bytes": file.nbytes, "metadata": file.metadata, "arrays": arrays}
+def _text(value: Any) -> str:
+    text = ", ".join(f"{key}: {one}" for key, one in value.items()) if isinstance(value, dict) else str(value)
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]} ..."
 
 
-def _shape(file: ArrayFile, name: str) -> str:
-    array = file[name]
-    return f"{array.dtype}{list(array.shape)}"
-
-
-def _describe_recording(file: ArrayFile) -> str:
+def _describe_recording(file: ArrayFile, arrays: dict[str, str]) -> str:
     """The steps, frames, codec and arrays of a recording, read from the file without loading it."""
     try:
-        facts, kept = file.metadata, len(file["rewards"])
+        facts, kept, rows = file.metadata, len(file["rewards"]), {"frames": "none"}
         recorded = "" if facts["steps"] == kept else f", the last of {int(facts['steps']):,}"
         title = f"{file.path}: {_RECORDING} of {facts['recorded_by']}, {kept:,} steps{recorded}, {file.nbytes:,} bytes"
-        rows = {"frames": "none"} if facts["frames"] is None else _frames(facts["frames"])
+        if (frames := facts["frames"]) is not None:
+            shape = " x ".join(str(int(axis)) for axis in frames["shape"])
+            rows = {"frames": f"{shape}, {frames['dtype']}", "codec": str(CodecSpec.from_json(frames["codec"]))}
     except (KeyError, TypeError, ValueError) as error:  # of invalid metadata
         problem = f"invalid metadata ({type(error).__name__}: {error})"
         raise FileContentError(str(file.path), "a recording", problem, "Save the recording again.") from error
-    for name in sorted(file):
-        if not name.startswith(_FRAMES):
-            rows[name] = _shape(file, name)
+    rows |= {name: arrays[name] for name in sorted(arrays) if not name.startswith(_FRAMES)}
     width = max(map(len, rows))
     return "\n".join([title, *(f"  {name:<{width}}  {text}" for name, text in rows.items())])
-
-
-def _frames(facts: dict[str, Any]) -> dict[str, str]:
-    shape = " x ".join(str(int(axis)) for axis in facts["shape"])
-    return {"frames": f"{shape}, {facts['dtype']}", "codec": str(CodecSpec.from_json(facts["codec"]))}

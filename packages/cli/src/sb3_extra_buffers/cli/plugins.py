@@ -15,8 +15,7 @@ import typer
 
 from sb3_extra_buffers import codecs as codec_layer
 from sb3_extra_buffers import heaps as heap_layer
-from sb3_extra_buffers.cli.console import console, print_json, table
-from sb3_extra_buffers.cli.entry import BROKEN
+from sb3_extra_buffers.cli.console import BROKEN, console, print_json, table
 from sb3_extra_buffers.doctor import examine, examine_plugins, render
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.registry import Registry
@@ -83,43 +82,34 @@ def doctor(json: Json = False) -> None:
 
 
 def _list(title: str, registry: Registry[Any], load: bool, json: bool) -> None:
-    rows = _tried(registry) if load else _installed(registry)
-    for name, distribution in registry.kind.homes.items():
-        if name not in registry.names():
-            rows.append(_row(name, "", "", f"not installed: pip install {distribution}", works=False))
+    rows = _rows(registry, load)
     if json:
         print_json(rows)
     else:
         columns = [name for name in rows[0] if name != "works" and (name != "levels" or any(row[name] for row in rows))]
-        shown = table(title, columns)
-        for row in rows:
-            shown.add_row(*(row[name] for name in columns))
-        console().print(shown)
+        console().print(table(title, columns, ([row[name] for name in columns] for row in rows)))
         if not load:
             print(f"--load tries each of them{', and shows their levels' if registry is codec_layer.registry else ''}.")
     if load and not all(row["works"] for row in rows if row["distribution"]):
         raise typer.Exit(BROKEN)
 
 
-def _row(name: str, distribution: str, levels: str, status: str, works: bool | None) -> dict[str, Any]:
-    """A row of the list; ``works`` is ``None`` for a plugin that was not tried."""
-    return {"name": name, "distribution": distribution, "levels": levels, "status": status, "works": works}
-
-
-def _installed(registry: Registry[Any]) -> list[dict[str, Any]]:
-    rows = []
-    for name, offers in registry.offers().items():
-        twice = len(offers) > 1
-        status = "offered twice: uninstall one of them" if twice else "installed"
-        rows.append(_row(name, ", ".join(map(str, offers)), "", status, works=False if twice else None))
-    return rows
-
-
-def _tried(registry: Registry[Any]) -> list[dict[str, Any]]:
-    return [
-        _row(one.name, one.distribution, one.levels, f"{'ok' if one.works else 'BROKEN'}: {one.detail}", one.works)
-        for one in examine_plugins(registry)
-    ]
+def _rows(registry: Registry[Any], load: bool) -> list[dict[str, Any]]:
+    """One row for each plugin; ``works`` is ``None`` for a plugin that was not tried."""
+    rows: list[tuple[str, str, str, str, bool | None]] = []
+    if load:
+        for one in examine_plugins(registry):
+            status = f"{'ok' if one.works else 'BROKEN'}: {one.detail}"
+            rows.append((one.name, one.distribution, one.levels, status, one.works))
+    else:
+        for name, offers in registry.offers().items():
+            twice = len(offers) > 1
+            status = "offered twice: uninstall one of them" if twice else "installed"
+            rows.append((name, ", ".join(map(str, offers)), "", status, False if twice else None))
+    for name, distribution in registry.kind.homes.items():
+        if name not in registry.names():
+            rows.append((name, "", "", f"not installed: pip install {distribution}", False))
+    return [dict(zip(("name", "distribution", "levels", "status", "works"), row)) for row in rows]
 
 
 def new_codec(
@@ -132,10 +122,10 @@ def new_codec(
 
         sb3-buffers new-codec snappy
     """
-    target, words = _write("codec", codec_layer.registry, name, folder, "snappy")
-    golden = Path("tests", "golden")
-    (target / golden).mkdir()
-    _print_next(target, words, f"python -m sb3_extra_buffers.testing.freeze {name} {target / golden / name}.json")
+    target = _write("codec", codec_layer.registry, name, folder, "snappy")
+    golden = target / "tests" / "golden"
+    golden.mkdir()
+    _print_next("codec", name, target, f"python -m sb3_extra_buffers.testing.freeze {name} {golden / name}.json")
 
 
 def new_heap(
@@ -148,13 +138,11 @@ def new_heap(
 
         sb3-buffers new-heap redis
     """
-    _print_next(*_write("heap", heap_layer.registry, name, folder, "redis"))
+    _print_next("heap", name, _write("heap", heap_layer.registry, name, folder, "redis"))
 
 
-def _write(
-    kind: str, registry: Registry[Any], name: str, folder: Path | None, example: str
-) -> tuple[Path, dict[str, str]]:
-    """Write the files of a template, and return the folder and the words in them."""
+def _write(kind: str, registry: Registry[Any], name: str, folder: Path | None, example: str) -> Path:
+    """Write the files of a template, and return their folder."""
     words = template_words(kind, name)
     _check_name(f"new-{kind}", registry, words, example)
     target = Path(words["distribution"]) if folder is None else folder
@@ -166,15 +154,15 @@ def _write(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(render_template(source, words), encoding="utf-8")
     (target / "src" / words["package"] / "py.typed").touch()
-    return target, words
+    return target
 
 
-def _print_next(target: Path, words: dict[str, str], *commands: str) -> None:
-    print(f"{target} has a {words['kind']} called {words['name']}. Next:\n")
+def _print_next(kind: str, name: str, target: Path, *commands: str) -> None:
+    print(f"{target} has a {kind} called {name}. Next:\n")
     for command in (f'pip install -e "{target}[testing]"', *commands, f"python -m pytest {target}"):
         print(f"  {command}")
-    module = target / "src" / words["package"] / words["module"]
-    print(f"\nThen put your library into {module}.py; its first line says what to replace.")
+    module = target / Template(_FILES["$kind/module.py.in"]).substitute(template_words(kind, name))
+    print(f"\nThen put your library into {module}; its first line says what to replace.")
 
 
 def render_template(source: str, words: dict[str, str]) -> str:
@@ -197,27 +185,27 @@ def template_words(kind: str, name: str) -> dict[str, str]:
 
 
 def _check_name(command: str, registry: Registry[Any], words: dict[str, str], example: str) -> None:
-    name = words["name"]
+    name, is_codec, hint = words["name"], registry is codec_layer.registry, _ANOTHER
+    taken = {*registry.names(), *registry.kind.homes, *([AUTO] if is_codec else [])}
     if not _NAME.fullmatch(name):
         allowed = "it must be lower-case letters and digits, with hyphens between"
-        raise ParameterError(command, "name", name, allowed, f"Try: sb3-buffers {command} {example}")
-    is_codec = registry is codec_layer.registry
-    taken = {*registry.names(), *registry.kind.homes, *([AUTO] if is_codec else [])}
-    if name in taken:
-        raise ParameterError(command, "name", name, f"these are taken: {', '.join(sorted(taken))}")
-    if is_codec and (spec := codec_layer.parse(name)).name != name:
+        hint = f"Try: sb3-buffers {command} {example}"
+    elif name in taken:
+        allowed, hint = f"these are taken: {', '.join(sorted(taken))}", ""
+    elif is_codec and (spec := codec_layer.parse(name)).name != name:
         allowed = f"it means level {spec.params['level']} of {spec.name}"
-        raise ParameterError(command, "name", name, allowed, "Choose a name that does not begin with that of a codec.")
-    if iskeyword(words["module"]):
-        raise ParameterError(command, "name", name, "it is a keyword, which Python cannot import", _ANOTHER)
-    if words["distribution"] in _distributions():
+        hint = "Choose a name that does not begin with that of a codec."
+    elif iskeyword(words["module"]):
+        allowed = "it is a keyword, which Python cannot import"
+    elif words["distribution"] in _distributions():
         allowed = f"{words['distribution']} is a distribution that exists, and installing yours would replace it"
-        raise ParameterError(command, "name", name, allowed, _ANOTHER)
+    else:
+        return
+    raise ParameterError(command, "name", name, allowed, hint)
 
 
 def _distributions() -> set[str]:
     """Names of all installed distributions, and of our own plugins, which the extras of the buffers name."""
     found = {str(one.metadata["Name"]) for one in distributions()}
-    for line in requires("sb3-extra-buffers") or ():
-        found.add(re.split(r"[^\w.-]", line, maxsplit=1)[0])
+    found |= {re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in requires("sb3-extra-buffers") or ()}
     return {re.sub(r"[-_.]+", "-", name).lower() for name in found}

@@ -15,21 +15,9 @@ from sb3_extra_buffers import codecs, frames, heaps
 from sb3_extra_buffers.errors import ExtraBuffersError, HeapStateError, PayloadError
 from sb3_extra_buffers.registry import Registry
 
-#: Versions in a bug report: our distributions, what they need, and what they are used with.
-_PACKAGES = (
-    "sb3-extra-buffers",
-    "sb3-extra-buffers-core",
-    "sb3-extra-buffers-storage",
-    "sb3-extra-buffers-recording",
-    "sb3-extra-buffers-gpu",
-    "sb3-extra-buffers-cli",
-    "numpy",
-    "pluggy",
-    "stable-baselines3",
-    "sb3-contrib",
-    "gymnasium",
-    "torch",
-)
+#: Versions in a bug report: our distributions, by the end of their names, and what they need or are used with.
+_OURS = ("", "-core", "-storage", "-recording", "-gpu", "-cli")
+_OTHERS = ("numpy", "pluggy", "stable-baselines3", "sb3-contrib", "gymnasium", "torch")
 
 
 @dataclass(frozen=True)
@@ -62,7 +50,8 @@ class Report:
 def examine() -> Report:
     """Load and try every installed codec, heap and frame kernel. A broken one is a finding, not an exception."""
     versions = {"python": f"{platform.python_version()} on {sys.platform} ({platform.machine()})"}
-    versions |= {package: _version(package) for package in _PACKAGES}
+    packages = (*(f"sb3-extra-buffers{part}" for part in _OURS), *_OTHERS)
+    versions |= {package: _version(package) for package in packages}
     return Report(versions, tuple(finding for registry in _TRIALS for finding in examine_plugins(registry)))
 
 
@@ -97,15 +86,13 @@ def _try_heap(name: str) -> None:
 
 def _try_kernels(name: str) -> None:
     """Pack two frames, and compare with the reference."""
-    packed, expected = (_packed(one) for one in (name, frames.REFERENCE))
-    if packed != expected:
-        raise PayloadError(name, len(packed), "test frames were packed into other bytes")
-
-
-def _packed(name: str) -> bytes:
-    streams = frames.Streams(frames.whole(64), chunk=4, streams=1, cells=2, slots=8)
-    frames.create(name).write(streams, np.arange(2), np.arange(128, dtype=np.uint8).reshape(2, 64), 0)
-    return bytes(streams.filling.packed(0, 2))
+    packed = []
+    for one in (name, frames.REFERENCE):
+        streams = frames.Streams(frames.whole(64), chunk=4, streams=1, cells=2, slots=8)
+        frames.create(one).write(streams, np.arange(2), np.arange(128, dtype=np.uint8).reshape(2, 64), 0)
+        packed.append(bytes(streams.filling.packed(0, 2)))
+    if packed[0] != packed[1]:
+        raise PayloadError(name, len(packed[0]), "test frames were packed into other bytes")
 
 
 _TRIALS: dict[Registry[Any], Callable[[str], None]] = {
@@ -116,22 +103,16 @@ _TRIALS: dict[Registry[Any], Callable[[str], None]] = {
 
 
 def examine_plugins(registry: Registry[Any]) -> list[Finding]:
-    """Load and try every plugin of one registry.
-
-    :param registry: of codecs, heaps or frame kernels
-    """
+    """Load and try every plugin of the registry of codecs, heaps or frame kernels."""
     found = []
     for name, offers in registry.offers().items():
-        levels = ""
+        works, levels = False, ""
         try:
             plugin = registry.load(name)
             _TRIALS[registry](name)
-        except ExtraBuffersError as error:
-            works, detail = False, str(error)
-        except Exception as error:  # any error of a plugin belongs in the report
-            works, detail = False, f"{type(error).__name__}: {error}"
-        else:
             works, detail, levels = True, plugin.summary, str(getattr(plugin, "levels", None) or "")
+        except Exception as error:  # any error of a plugin belongs in the report
+            detail = str(error) if isinstance(error, ExtraBuffersError) else f"{type(error).__name__}: {error}"
         found.append(Finding(registry.kind.label, name, ", ".join(map(str, offers)), works, detail, levels))
     return found
 
@@ -139,14 +120,13 @@ def examine_plugins(registry: Registry[Any]) -> list[Finding]:
 def render(report: Report) -> str:
     """The report as plain text in columns, with the full errors of broken plugins at the end."""
     width = max(map(len, report.versions))
-    lines = [f"{package:<{width}}  {found}" for package, found in report.versions.items()]
-    rows = [(f.kind, f.name, "ok" if f.works else "BROKEN", f.distribution) for f in report.findings]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)] if rows else []
-    lines.append("")
+    lines = [*(f"{package:<{width}}  {found}" for package, found in report.versions.items()), ""]
+    rows = [(f.kind, f.name, "ok" if f.works else "BROKEN") for f in report.findings]
+    widths = [max(map(len, column)) for column in zip(*rows)]
     for row, finding in zip(rows, report.findings):
         columns = "  ".join(f"{text:<{size}}" for text, size in zip(row, widths))
         levels = f" (levels {finding.levels})" if finding.levels else ""
-        lines.append(f"{columns}  {row[3]}" + (f"  {finding.detail}{levels}" if finding.works else ""))
+        lines.append(f"{columns}  {finding.distribution}" + (f"  {finding.detail}{levels}" if finding.works else ""))
     broken = [finding for finding in report.findings if not finding.works]
     lines += ["", *(f"BROKEN {finding.kind} {finding.name!r}: {finding.detail}" for finding in broken)]
     if not broken:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sb3_extra_buffers.training_utils.pending import PendingEpisodes
+from sb3_extra_buffers.training_utils.feeds import PendingEpisodes
 from sb3_extra_buffers.training_utils.steps import Step
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers import codecs
-from sb3_extra_buffers.advisor.shortlist import screen, specs
+from sb3_extra_buffers.advisor.measurement import screen, specs
 from sb3_extra_buffers.codecs import CellSpec, CodecSpec
 from sb3_extra_buffers.errors import ParameterError, UnknownPluginError
 

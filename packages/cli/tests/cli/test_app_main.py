@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 import pytest
 
-from sb3_extra_buffers.cli import entry as entry_module
+from sb3_extra_buffers.cli import app as app_module
 
 
 def test_help_shows_every_command_and_its_examples(run):
@@ -63,7 +63,7 @@ def test_what_nobody_foresaw_says_how_to_see_more_and_is_exit_code_1(run, monkey
     def fail():
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr(entry_module, "_app", lambda: lambda *_, **__: fail())
+    monkeypatch.setattr(app_module, "app", lambda *_, **__: fail())
     _, err, code = run("codecs")
     assert err == "error: ZeroDivisionError: division by zero. Add --debug to see where it comes from.\n"
     assert code == 1
@@ -79,17 +79,6 @@ def test_debug_shows_the_traceback_wherever_it_is_said_and_the_exit_code_stays(r
     assert err.startswith("Traceback (most recent call last):")
     assert "FileMissingError" in err
     assert err.endswith("\nerror: absent does not exist. Check the path.\n")
-
-
-def test_without_its_libraries_it_says_what_to_install(run, monkeypatch):
-    monkeypatch.setitem(sys.modules, "typer", None)
-    for name in [name for name in sys.modules if name.startswith("sb3_extra_buffers.cli.")]:
-        if not name.endswith("entry"):
-            monkeypatch.delitem(sys.modules, name)
-    _, err, code = run("codecs")
-    assert code == 2
-    assert "The command line needs the package 'typer', which is not installed. Run: pip install \"sb3" in err
-    assert '[cli]>=1"' in err
 
 
 def test_in_a_pipe_there_are_no_colours_no_bar_and_no_lost_columns():

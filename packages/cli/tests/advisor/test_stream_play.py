@@ -138,7 +138,7 @@ def test_spaces_that_no_buffer_holds_are_refused_before_anything_is_played(obser
 
 
 def test_of_large_observations_fewer_are_kept(colours, monkeypatch):
-    from sb3_extra_buffers.advisor import environment
+    from sb3_extra_buffers.advisor import stream
 
-    monkeypatch.setattr(environment, "_MAX_NBYTES", 70 * 2 * 3 * 40 * 36)
+    monkeypatch.setattr(stream, "_MAX_NBYTES", 70 * 2 * 3 * 40 * 36)
     assert len(play(make(colours), "colours", 500, progress=False).steps) == 70

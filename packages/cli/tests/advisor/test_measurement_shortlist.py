@@ -1,6 +1,6 @@
 """Only what is worth a buffer goes on, and of all others it is said why they do not."""
 
-from sb3_extra_buffers.advisor.shortlist import Screened, shortlist, slowest_encode_s
+from sb3_extra_buffers.advisor.measurement import Screened, shortlist, slowest_encode_s
 from sb3_extra_buffers.codecs import CodecSpec
 
 
