@@ -1,4 +1,4 @@
-"""What all compressed buffers share: checked input, one copy less on output, a report, checkpoints and pickles."""
+"""The base class of all compressed buffers: checked input, reports, checkpoints and pickles."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
 from difflib import get_close_matches
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ import numpy as np
 import torch as th
 from numpy import ndarray
 from numpy.typing import NDArray
-from stable_baselines3.common.buffers import BaseBuffer
+from stable_baselines3.common.buffers import BaseBuffer, DictReplayBuffer, DictRolloutBuffer
 
 from sb3_extra_buffers.arrays import CompressedArray
 from sb3_extra_buffers.checkpoints import State
@@ -25,9 +24,9 @@ from sb3_extra_buffers.compressed.buffer_state import check_claims, own_state, r
 from sb3_extra_buffers.compressed.locking import locked
 from sb3_extra_buffers.compressed.options import StorageOptions
 from sb3_extra_buffers.compressed.report import KeyReport, MemoryReport
-from sb3_extra_buffers.compressed.spaces import NO_KEY
+from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind
 from sb3_extra_buffers.compressed.storage import ObservationStorage, PerStep
-from sb3_extra_buffers.errors import BufferStateError, ObservationError
+from sb3_extra_buffers.errors import BufferStateError, ObservationError, ParameterError
 from sb3_extra_buffers.heaps import Heap
 
 if TYPE_CHECKING:
@@ -37,12 +36,8 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 1
 
 
-def refuse_unknown(kind: type[Any], names: Iterable[str]) -> None:
-    """Refuse keyword arguments that no constructor of a class takes, and suggest the nearest name.
-
-    :param kind: the class
-    :param names: the arguments
-    """
+def _refuse_unknown(kind: type[Any], names: Iterable[str]) -> None:
+    """Refuse keyword arguments that no constructor of a class takes, and suggest the nearest name."""
     known = {name for part in kind.__mro__ for name in signature(part).parameters if part is not object}
     for name in sorted(set(names) - known):
         close = get_close_matches(name, known, 1)
@@ -51,7 +46,7 @@ def refuse_unknown(kind: type[Any], names: Iterable[str]) -> None:
 
 
 class BaseCompressedBuffer(BaseBuffer):
-    """The part of a compressed buffer that is the same for all kinds.
+    """Base class of all compressed buffers.
 
     Stable-Baselines3 uses observations only by ``array[position] = observation`` and ``array[indices]``. So its own
     ``add``, ``sample`` and ``get`` work on a :class:`CompressedArray`, and stay the reference for faster paths.
@@ -66,6 +61,22 @@ class BaseCompressedBuffer(BaseBuffer):
 
     #: Attributes that a checkpoint need not hold. Those of base classes are added.
     _transient: tuple[str, ...] = ()
+
+    def _take_options(self, arguments: Mapping[str, Any], prefetch_obstacle: str) -> None:
+        """Check the arguments of a constructor, its ``locals()``, and keep those about storage.
+
+        :param prefetch_obstacle: why batches cannot be read ahead; empty if they can
+        """
+        name, prefetch = type(self).__name__, arguments["prefetch"]
+        _refuse_unknown(type(self), arguments["kwargs"])
+        is_dict = isinstance(self, (DictReplayBuffer, DictRolloutBuffer))
+        check_kind(name, arguments["observation_space"], is_dict=is_dict)
+        if not isinstance(prefetch, bool):
+            raise ParameterError(name, "prefetch", prefetch, "it must be True or False")
+        if prefetch and prefetch_obstacle:
+            allowed = f"it must be False: {prefetch_obstacle}"
+            raise ParameterError(name, "prefetch", prefetch, allowed, "Leave prefetch out.")
+        self._options = StorageOptions.among(arguments)
 
     @locked
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -96,19 +107,15 @@ class BaseCompressedBuffer(BaseBuffer):
 
     def _arguments(self) -> dict[str, Any]:
         """Arguments for the constructor of an equal, empty buffer. Subclasses add the arguments that they take."""
-        options = {field.name: getattr(self._options, field.name) for field in fields(self._options)}
-        return {
-            "buffer_size": self.buffer_size,
-            "observation_space": self.observation_space,
-            "action_space": self.action_space,
-            "n_envs": self.n_envs,
-            **options,
-        }
+        names = ("buffer_size", "observation_space", "action_space", "n_envs")
+        return {**{name: getattr(self, name) for name in names}, **vars(self._options)}
 
     @classmethod
     def _replaced(cls, arguments: dict[str, Any], replaced: Mapping[str, Any]) -> dict[str, Any]:
         """Check and complete arguments that were given to :meth:`load`."""
-        checkpoint.refuse_replacing(cls, set(replaced), cls._replaceable)
+        for name in sorted(set(replaced) - set(cls._replaceable)):
+            asked, hint = f"load with another {name}", f"Allowed: {', '.join(cls._replaceable)}."
+            raise BufferStateError(cls.__name__, asked, f"{name} is what was saved", hint)
         found = dict(replaced)
         if "heap_kwargs" in found:
             found["heap_kwargs"] = {**(arguments.get("heap_kwargs") or {}), **(found["heap_kwargs"] or {})}
@@ -130,11 +137,7 @@ class BaseCompressedBuffer(BaseBuffer):
         restore_own(self, state.part("own"))
 
     def _new_storage(self, per_step: PerStep, heap: Heap | None = None) -> ObservationStorage:
-        """Make the storage. Buffers that keep observations elsewhere override it.
-
-        :param per_step: what is stored per step
-        :param heap: the heap of a buffer that is unpickled
-        """
+        """Make the storage; with this heap if the buffer is unpickled. Buffers on a device override it."""
         name, space = type(self).__name__, self.observation_space
         return ObservationStorage(name, space, self.buffer_size, self.n_envs, self._options, per_step, heap)
 
@@ -174,7 +177,7 @@ class BaseCompressedBuffer(BaseBuffer):
         return self.size()
 
     def to_torch(self, array: NDArray[Any], copy: bool = True) -> th.Tensor:
-        """Convert a numpy array to a tensor. Arrays that were decoded for a batch are not copied again.
+        """Convert a numpy array to a tensor. Arrays that were made for a batch are not copied again.
 
         :param array: the array
         :param copy: whether to copy an array that is not part of a batch
@@ -182,14 +185,6 @@ class BaseCompressedBuffer(BaseBuffer):
         if self._is_sampling and self.device.type == "cpu":
             return th.from_numpy(array)  # the same as as_tensor(), without its checks
         return super().to_torch(array, copy and not self._is_sampling)
-
-    @contextmanager
-    def _sampling(self) -> Iterator[None]:
-        self._is_sampling = True
-        try:
-            yield
-        finally:
-            self._is_sampling = False
 
     def _alone(self, parts: dict[str, Any]) -> Any:
         """Parts by key in the form of Stable-Baselines3: one alone, or a dictionary."""
@@ -268,7 +263,7 @@ class BaseCompressedBuffer(BaseBuffer):
         for name in ("observations", "next_observations"):
             state.pop(name, None)
         stores = storage.put_stores(State())
-        state["_options"] = {field.name: getattr(self._options, field.name) for field in fields(self._options)}
+        state["_options"] = dict(vars(self._options))
         state["stored"] = {"heap": storage.heap, "facts": stores.facts, "arrays": stores.arrays}
         return {**state, "format_version": FORMAT_VERSION}
 
@@ -276,14 +271,12 @@ class BaseCompressedBuffer(BaseBuffer):
         state = dict(state)
         version = state.pop("format_version", None)
         if version != FORMAT_VERSION:
-            found = "it has no format version" if version is None else f"its format version is {version}"
-            hint = (
-                "It was made by a version before 1; fill a new buffer instead."
-                if version is None
-                else "Upgrade sb3-extra-buffers."
-            )
-            name = type(self).__name__
-            raise BufferStateError(name, "load a pickled buffer", f"{found}, this version reads {FORMAT_VERSION}", hint)
+            found, hint = f"its format version is {version}", "Upgrade sb3-extra-buffers."
+            if version is None:
+                found = "it has no format version"
+                hint = "It was made by a version before 1; fill a new buffer instead."
+            found += f", this version reads {FORMAT_VERSION}"
+            raise BufferStateError(type(self).__name__, "load a pickled buffer", found, hint)
         stored = state.pop("stored")
         state["_options"] = StorageOptions(**state["_options"])
         inherited = getattr(super(), "__setstate__", None)

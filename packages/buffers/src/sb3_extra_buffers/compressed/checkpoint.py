@@ -18,7 +18,7 @@ from sb3_extra_buffers.checkpoints import Manifest, StateError, load_state, read
 from sb3_extra_buffers.checkpoints.manifest import folder_nbytes
 from sb3_extra_buffers.compressed.buffer_state import refuse_undeclared
 from sb3_extra_buffers.compressed.json import from_json, to_json
-from sb3_extra_buffers.errors import BufferStateError, ExtraBuffersError, FileContentError
+from sb3_extra_buffers.errors import ExtraBuffersError, FileContentError
 from sb3_extra_buffers.stores import Claimed
 
 if TYPE_CHECKING:
@@ -177,13 +177,6 @@ def inspect(path: str | os.PathLike[str]) -> Checkpoint:
         )
     except (StateError, *_MISFITS) as error:
         raise FileContentError(str(path), "a buffer", f"an unreadable summary ({error})") from error
-
-
-def refuse_replacing(kind: type[Any], names: set[str], allowed: tuple[str, ...]) -> None:
-    """Refuse arguments that cannot be changed when a buffer is loaded."""
-    for name in sorted(names - set(allowed)):
-        found = f"{name} is what was saved"
-        raise BufferStateError(kind.__name__, f"load with another {name}", found, f"Allowed: {', '.join(allowed)}.")
 
 
 def _library() -> str:

@@ -13,7 +13,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class BufferLock:
-    """The lock of a buffer. A copy of the buffer has a lock of its own.
+    """The lock of a buffer.
 
     A transition is more than its observations: position, action, reward and payloads change together. So a thread that
     adds or samples holds the whole buffer, and stores need no locks.
@@ -22,9 +22,6 @@ class BufferLock:
     def __init__(self) -> None:
         self.lock = RLock()
         _all.add(self)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return BufferLock, ()
 
 
 def locked(method: Method) -> Method:

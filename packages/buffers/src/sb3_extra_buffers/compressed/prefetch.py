@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.checkpoints import State
-from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.heaps.state import within
 from sb3_extra_buffers.stores import ObservationStore, resolve
 
@@ -24,19 +23,6 @@ Result = TypeVar("Result")
 _NAME = "prefetch-sb3-extra-buffers"
 #: One batch is being decoded, one is ready, and the one before that is in a variable of the caller.
 BATCHES_AT_ONCE = 3
-
-
-def check_prefetch(owner: str, prefetch: Any, obstacle: str) -> None:
-    """Refuse a value that is not a bool, and ``True`` where the next batch cannot be read ahead.
-
-    :param owner: the buffer's class
-    :param prefetch: the argument
-    :param obstacle: why it cannot be done; empty if it can
-    """
-    if not isinstance(prefetch, bool):
-        raise ParameterError(owner, "prefetch", prefetch, "it must be True or False")
-    if prefetch and obstacle:
-        raise ParameterError(owner, "prefetch", prefetch, f"it must be False: {obstacle}", "Leave prefetch out.")
 
 
 class Worker:
@@ -56,23 +42,15 @@ class Worker:
         _workers.add(self)
 
     def submit(self, work: Callable[..., Result], *args: Any) -> Future[Result]:
-        """Start a job after the one before it. :meth:`finish` returns its result.
-
-        :param work: must not refer to the owner, which could not be released until the job is done
-        :param args: arguments of the work
-        """
+        """Start a job after the previous one. ``work`` must not refer to the owner, which the job would keep alive."""
         self.wait()
         if self._pool is None:
             self._pool = ThreadPoolExecutor(1, _NAME)
-        job = self._pool.submit(self._run, work, args)
-        self._job = job
+        self._job = job = self._pool.submit(self._run, work, args)
         return job
 
     def finish(self, job: Future[Result]) -> Result:
-        """Wait for a job and return its result, or raise its exception.
-
-        :param job: from :meth:`submit`
-        """
+        """Wait for a job of :meth:`submit` and return its result, or raise its exception."""
         self.wait()
         return job.result()
 
@@ -90,9 +68,6 @@ class Worker:
     def _run(self, work: Callable[..., Result], args: tuple[Any, ...]) -> Result:
         self._thread = get_ident()
         return work(*args)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Worker, ()  # a thread cannot be pickled
 
 
 _workers: weakref.WeakSet[Worker] = weakref.WeakSet()
@@ -115,11 +90,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class GuardedStore:
-    """An observation store that is used only while the worker is idle. Buffers that do not prefetch have none.
-
-    :param store: the store
-    :param worker: the thread that also reads it
-    """
+    """An observation store that is used only while the worker is idle. Only buffers that prefetch have it."""
 
     _WRITES = frozenset({"write", "clear", "restore"})
 
@@ -129,7 +100,7 @@ class GuardedStore:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
-            raise AttributeError(name)  # copying asks for special methods before there are attributes
+            raise AttributeError(name)  # there may be no attributes yet, as in copy.copy()
         worker = self._worker
         worker.wait()
         if name in self._WRITES:
@@ -147,40 +118,32 @@ _ARRAYS = ("cells", "actions", "rewards", "dones")
 
 @dataclass(eq=False)
 class Batch:
-    """Transitions that were drawn, with what is not compressed. Observations are read later, or ahead.
-
-    :param observations: observations, the job that reads them, or ``None`` if no job was started
-    """
+    """Transitions that were drawn, with everything that is not compressed."""
 
     cells: NDArray[np.int64]
     actions: NDArray[Any]
     rewards: NDArray[Any]
     dones: NDArray[Any]
+    #: Observations, the job that reads them, or ``None`` if no job was started.
     observations: Pairs | Future[Pairs] | None = None
-
-    def result(self) -> Pairs | None:
-        """The observations, once they are read; ``None`` if there are none. On failure, the caller reads again."""
-        found = self.observations
-        if isinstance(found, Future):
-            return None if found.exception() is not None else found.result()
-        return found
 
     def state(self) -> State:
         """The batch, with the observations: cells may have been overwritten since they were drawn."""
-        found = self.result()
+        found = self.observations
+        if isinstance(found, Future):
+            found = None if found.exception() else found.result()  # after a failure, they are read again
         state = State({"is_read": found is not None}, {name: getattr(self, name) for name in _ARRAYS})
         for number, pair in enumerate((found or {}).values()):
             for plane, part in enumerate(pair):
-                state.arrays[f"{number}.{plane}"] = _on_host(part)
+                # Buffers on a device have tensors.
+                state.arrays[f"{number}.{plane}"] = (
+                    part if isinstance(part, np.ndarray) else part.detach().cpu().numpy()
+                )
         return state
 
     @classmethod
     def from_state(cls, buffer: Any, state: State) -> Batch:
-        """The inverse of :meth:`state`.
-
-        :param buffer: the buffer that returns the batch
-        :param state: the state
-        """
+        """The inverse of :meth:`state`, for a batch of this buffer."""
         cells = state.array("cells", np.int64, None)
         within("cells", cells, 0, buffer.buffer_size * buffer.n_envs - 1)
         count = len(cells)
@@ -196,20 +159,11 @@ class Batch:
         return batch
 
 
-def _on_host(part: Any) -> Any:
-    return part if isinstance(part, np.ndarray) else part.detach().cpu().numpy()
-
-
 # Rollouts: the indices of the next batch are known, its observations are read ahead.
 
 
 class Prefetched:
-    """Stands in for an array when Stable-Baselines3 asks it for a batch that was read ahead.
-
-    :param array: a :class:`CompressedArray`
-    :param indices: the rows of the batch
-    :param rows: their content
-    """
+    """Stands in for a :class:`CompressedArray` when Stable-Baselines3 asks it for a batch that was read ahead."""
 
     def __init__(self, array: Any, indices: NDArray[Any], rows: NDArray[Any]) -> None:
         self._array = array
@@ -223,48 +177,8 @@ class Prefetched:
         return getattr(self._array, name)
 
 
-class ReadAhead:
-    """A batch of a rollout that is being read.
-
-    :param worker: the thread that reads it
-    :param observations: an array, or arrays by key
-    :param indices: the rows of the batch
-    """
-
-    def __init__(self, worker: Worker, observations: Any, indices: NDArray[Any]) -> None:
-        self._worker = worker
-        self._source = observations
-        self._writes = worker.writes
-        self._job = worker.submit(read_rows, observations, indices)
-
-    def take(self, observations: Any) -> Any:
-        """The batch; ``None`` if the arrays have been replaced or written to since.
-
-        :param observations: the arrays that the batch must come from
-        """
-        if observations is not self._source or self._worker.writes != self._writes:
-            return None
-        return self._worker.finish(self._job)
-
-
 def read_rows(observations: Any, indices: NDArray[Any]) -> Any:
-    """Read rows of an array, or of arrays by key.
-
-    :param observations: an array, or arrays by key
-    :param indices: the rows
-    """
+    """Read rows of an array, or of arrays by key."""
     if isinstance(observations, dict):
         return {key: array[indices] for key, array in observations.items()}
     return observations[indices]
-
-
-def prefetched(observations: Any, indices: NDArray[Any], rows: Any) -> Any:
-    """Stand-ins for an array, or for arrays by key, whose batch was read.
-
-    :param observations: an array, or arrays by key
-    :param indices: the rows of the batch
-    :param rows: from :func:`read_rows`
-    """
-    if isinstance(observations, dict):
-        return {key: Prefetched(array, indices, rows[key]) for key, array in observations.items()}
-    return Prefetched(observations, indices, rows)

@@ -15,12 +15,12 @@ from stable_baselines3.common.preprocessing import get_obs_shape
 from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
+from sb3_extra_buffers.arrays.indexing import CellNumbers
 from sb3_extra_buffers.checkpoints import State
-from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, refuse_unknown
+from sb3_extra_buffers.compressed.base import BaseCompressedBuffer
 from sb3_extra_buffers.compressed.locking import locked
-from sb3_extra_buffers.compressed.options import StorageOptions
-from sb3_extra_buffers.compressed.prefetch import Batch, Pairs, Worker, check_prefetch
-from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind, hollow
+from sb3_extra_buffers.compressed.prefetch import Batch, Pairs, Worker
+from sb3_extra_buffers.compressed.spaces import NO_KEY, hollow
 from sb3_extra_buffers.compressed.storage import PerStep
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
 
@@ -72,7 +72,7 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
     #: Whether a sample has the observations and the next observations of the same rows.
     _reads_together = True
     _samples_type: type[Any] = ReplayBufferSamples
-    #: The last result of :meth:`_held_rows`, and the state that it is for.
+    #: Position, evicted cells, and the last result of :meth:`_count_kept` for them.
     _kept: tuple[tuple[int, int], int] | None = None
     #: Whether the step at ``pos`` is partly old, partly new, because it could not be written completely.
     _is_torn = False
@@ -103,42 +103,17 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         prefetch: bool = False,
         **kwargs: Any,
     ) -> None:
-        name = type(self).__name__
-        refuse_unknown(type(self), kwargs)
-        check_kind(name, observation_space, is_dict=isinstance(self, DictReplayBuffer))
         one_per_step = optimize_memory_usage and self._can_optimize and not handle_timeout_termination
         obstacle = self._prefetch_obstacle
         if one_per_step:
             obstacle = "with optimize_memory_usage, and without timeouts, next observations are looked up by themselves"
         if not obstacle and type(self)._get_samples is not CompressedReplayBuffer._get_samples:
-            obstacle = f"{name} has a _get_samples() of its own, which is asked when a batch is needed"
-        check_prefetch(name, prefetch, obstacle)
-        super().__init__(
-            buffer_size,
-            hollow(observation_space),
-            action_space,
-            device=device,
-            n_envs=n_envs,
-            optimize_memory_usage=one_per_step,
-            handle_timeout_termination=handle_timeout_termination,
-            **kwargs,
-        )
+            obstacle = f"{type(self).__name__} has a _get_samples() of its own, which is asked when a batch is needed"
+        self._take_options(locals(), obstacle)
+        kwargs |= {"optimize_memory_usage": one_per_step, "handle_timeout_termination": handle_timeout_termination}
+        super().__init__(buffer_size, hollow(observation_space), action_space, device=device, n_envs=n_envs, **kwargs)
         self.observation_space = observation_space
         self.obs_shape = get_obs_shape(observation_space)  # type: ignore[assignment]
-        self._options = StorageOptions(
-            dtypes=dtypes,
-            normalize_images=normalize_images,
-            compression_method=compression_method,
-            compression_kwargs=compression_kwargs,
-            decompression_kwargs=decompression_kwargs,
-            output_dtype=output_dtype,
-            heap=heap,
-            heap_kwargs=heap_kwargs,
-            threads=threads,
-            layout=layout,
-            prefer=prefer,
-            prefetch=prefetch,
-        )
         self._storage = self._new_storage(self._per_step())
         self._place_arrays()
 
@@ -241,7 +216,7 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         :param idx: position in the buffer
         :param env_idx: number of the environment
         """
-        return self._decoded(self._storage.observations, idx, env_idx)
+        return self._alone({key: array[idx, env_idx] for key, array in self._storage.observations.items()})
 
     @locked
     def reconstruct_nextobs(self, idx: int, env_idx: int = 0) -> Any:
@@ -253,7 +228,7 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         """
         if self.optimize_memory_usage:
             return self.reconstruct_obs((idx + 1) % self.buffer_size, env_idx)
-        return self._decoded(self._storage.next_observations, idx, env_idx)
+        return self._alone({key: array[idx, env_idx] for key, array in self._storage.next_observations.items()})
 
     def _arguments(self) -> dict[str, Any]:
         return {
@@ -278,30 +253,24 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
 
     def _refuse_row(self) -> None:
         heap = self._storage.heap
-        assert heap is not None
+        assert heap is not None  # it has evicted
         together = "The environments" if NO_KEY in self._storage.observations else "The keys"
         hint = f"{together} of one step must fit together: give the heap a larger capacity."
         raise HeapFullError(self._options.heap, heap.capacity + 1, heap.capacity, hint, never_fits=True)
-
-    def _decoded(self, arrays: dict[str, Any], idx: int, env_idx: int) -> Any:
-        return self._alone({key: array[idx, env_idx] for key, array in arrays.items()})
 
     # Sampling.
 
     def _sample(self, batch_size: int, env: VecNormalize | None) -> Any:
         if self._storage.worker is not None:
             return self._sample_ahead(batch_size, env, self._storage.worker)
-        if self._makes_batches_itself():
+        # The shortest way, unless a subclass has a _get_samples() of its own.
+        is_own = type(self)._get_samples is CompressedReplayBuffer._get_samples
+        if is_own and self._reads_together and not self.optimize_memory_usage:
             batch = self._draw(batch_size)
             return self._samples(batch, self._storage.read_both(batch.cells), env)
         if self._are_all_whole():
             return super().sample(batch_size, env)
         return self._get_samples(self._draw_whole(batch_size), env=env)
-
-    def _makes_batches_itself(self) -> bool:
-        """Whether a batch can take the shortest way. A subclass may have a ``_get_samples`` of its own."""
-        is_own = type(self)._get_samples is CompressedReplayBuffer._get_samples
-        return is_own and self._reads_together and not self.optimize_memory_usage
 
     def _sample_ahead(self, batch_size: int, env: VecNormalize | None, worker: Worker) -> Any:
         """Return the batch that was drawn the last time, and draw the next one.
@@ -318,8 +287,7 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
             found = self._storage.read_both(batch.cells)
         if self._are_all_whole() or self._whole_rows():
             following = self._draw(batch_size)
-            job = worker.submit(self._storage.read_both, following.cells)
-            following.observations = job
+            following.observations = worker.submit(self._storage.read_both, following.cells)
             self._ahead = following
         return self._samples(batch, found, env)
 
@@ -328,14 +296,16 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         """The same as in Stable-Baselines3, with observations and next observations read together."""
         if not self._reads_together or self.optimize_memory_usage:
             return super()._get_samples(batch_inds, env)
-        batch = self._batch(self._storage.known_rows(batch_inds))
+        steps = CellNumbers((self.buffer_size,))[
+            np.asarray(batch_inds)
+        ]  # counted from the first; IndexError if unknown
+        batch = self._batch(steps)
         return self._samples(batch, self._storage.read_both(batch.cells), env)
 
     def _draw(self, batch_size: int) -> Batch:
         """Draw the same transitions as Stable-Baselines3."""
-        if self._are_all_whole():
-            return self._batch(np.random.randint(0, self.size(), size=batch_size))
-        return self._batch(self._draw_whole(batch_size))
+        is_whole = self._are_all_whole()
+        return self._batch(np.random.randint(0, self.size(), batch_size) if is_whole else self._draw_whole(batch_size))
 
     def _batch(self, rows: NDArray[Any]) -> Batch:
         """Draw an environment for each step, and look up what is not compressed."""
@@ -386,19 +356,15 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
 
     def _kept_rows(self) -> int:
         """Number of steps, counted back from the newest, that are complete."""
-        kept = self._held_rows()
+        kept, evicted = self.size(), self._storage.evicted_cells
+        if evicted:
+            if self._kept is None or self._kept[0] != (self.pos, evicted):
+                self._kept = (self.pos, evicted), self._count_kept(kept)
+            kept = self._kept[1]
         return min(kept, self.buffer_size - 1) if self._is_torn and self.full else kept
 
-    def _held_rows(self) -> int:
-        """Number of steps, counted back from the newest, that a heap of limited capacity still holds."""
-        size, evicted = self.size(), self._storage.evicted_cells
-        if not evicted:
-            return size
-        if self._kept is None or self._kept[0] != (self.pos, evicted):
-            self._kept = (self.pos, evicted), self._count_kept(size)
-        return self._kept[1]
-
     def _count_kept(self, size: int) -> int:
+        """Number of steps, counted back from the newest, that a heap of limited capacity still holds."""
         lost = np.flatnonzero(self._storage.lost_steps()[(self.pos - size + np.arange(size)) % self.buffer_size])
         low = int(lost[-1]) + 1 if len(lost) else 0
         # Cells are evicted in the order in which they were written: bisection finds the oldest.

@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
 
 from sb3_extra_buffers.checkpoints import State
-from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, refuse_unknown
+from sb3_extra_buffers.compressed.base import BaseCompressedBuffer
 from sb3_extra_buffers.compressed.locking import locked
-from sb3_extra_buffers.compressed.options import StorageOptions
-from sb3_extra_buffers.compressed.prefetch import ReadAhead, Worker, check_prefetch, prefetched, read_rows
-from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind
+from sb3_extra_buffers.compressed.prefetch import Prefetched, Worker, read_rows
 from sb3_extra_buffers.compressed.storage import PerStep
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
 
@@ -82,46 +80,21 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         prefetch: bool = False,
         **kwargs: Any,
     ) -> None:
-        name = type(self).__name__
-        refuse_unknown(type(self), kwargs)
-        check_kind(name, observation_space, is_dict=isinstance(self, DictRolloutBuffer))
-        check_prefetch(name, prefetch, self._prefetch_obstacle)
-        self._options = StorageOptions(
-            dtypes=dtypes,
-            normalize_images=normalize_images,
-            compression_method=compression_method,
-            compression_kwargs=compression_kwargs,
-            decompression_kwargs=decompression_kwargs,
-            output_dtype=output_dtype,
-            heap=heap,
-            heap_kwargs=heap_kwargs,
-            threads=threads,
-            layout=layout,
-            prefer=prefer,
-            prefetch=prefetch,
-        )
+        self._take_options(locals(), self._prefetch_obstacle)
         # Before the constructor of Stable-Baselines3, which calls reset().
         self.observation_space, self.buffer_size, self.n_envs = observation_space, buffer_size, n_envs
         self._storage = self._new_storage(self._per_step())
-        super().__init__(
-            buffer_size,
-            observation_space,
-            action_space,
-            device=device,
-            gae_lambda=gae_lambda,
-            gamma=gamma,
-            n_envs=n_envs,
-            **kwargs,
-        )
+        kwargs |= {"device": device, "gae_lambda": gae_lambda, "gamma": gamma, "n_envs": n_envs}
+        super().__init__(buffer_size, observation_space, action_space, **kwargs)
 
     def _per_step(self) -> PerStep:
         return PerStep.SINGLE
 
     def _place_arrays(self) -> None:
-        self.observations = self._alone(self._storage.observations)
+        arrays: dict[str, Any] = self._storage.observations  # type: ignore[assignment]
         if self.generator_ready:  # get() has flattened all arrays
-            observations: dict[str, Any] = dict(self._storage.observations)
-            self.observations = self._alone({key: self.swap_and_flatten(part) for key, part in observations.items()})
+            arrays = {key: self.swap_and_flatten(part) for key, part in arrays.items()}
+        self.observations = self._alone(arrays)
 
     @locked
     def reset(self) -> None:
@@ -134,7 +107,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         finally:
             self.obs_shape = shape
         self._storage.clear()
-        self.observations = self._alone(self._storage.observations)
+        self._place_arrays()
 
     @locked
     def add(
@@ -187,8 +160,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         :param idx: position among all steps, one environment after the other, as ``get`` has them
         """
         env, step = divmod(int(idx), self.buffer_size)
-        found = {key: self.to_torch(array[step, env]) for key, array in self._storage.observations.items()}
-        return found.get(NO_KEY, found)
+        return self._alone({key: self.to_torch(part[step, env]) for key, part in self._storage.observations.items()})
 
     def _arguments(self) -> dict[str, Any]:
         return {**super()._arguments(), "gae_lambda": self.gae_lambda, "gamma": self.gamma}
@@ -208,18 +180,22 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
 
     @locked
     def _get_samples(self, *args: Any, **kwargs: Any) -> Any:
-        with self._sampling():
+        self._is_sampling = True
+        try:
             return self._delivered(super()._get_samples(*args, **kwargs))
+        finally:
+            self._is_sampling = False
 
     def _get_ahead(self, batches: Generator[Any, None, None], worker: Worker) -> Generator[Any, None, None]:
         """The same batches, each read while the consumer is busy with the one before it."""
-        indices, ahead = self._next_indices(batches), None
+        indices, job, source, writes = self._next_indices(batches), None, self.observations, worker.writes
         while indices is not None:
-            rows = None if ahead is None else ahead.take(self.observations)
-            if rows is None:  # the first batch, or the arrays were written to since
-                rows = read_rows(self.observations, indices)
-            following = self._next_indices(batches)
-            ahead = None if following is None else ReadAhead(worker, self.observations, following)
+            if job is None or source is not self.observations or writes != worker.writes:
+                rows = read_rows(self.observations, indices)  # the first batch, or the arrays were written to since
+            else:
+                rows = worker.finish(job)
+            following, source, writes = self._next_indices(batches), self.observations, worker.writes
+            job = None if following is None else worker.submit(read_rows, source, following)
             yield self._samples_of(indices, rows)
             indices = following
 
@@ -236,7 +212,11 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
     def _samples_of(self, indices: NDArray[Any], rows: Any) -> Any:
         """A batch of Stable-Baselines3, from observations that were read ahead."""
         observations: Any = self.observations
-        self.observations = prefetched(observations, indices, rows)
+        if isinstance(observations, dict):
+            stand_ins: Any = {key: Prefetched(array, indices, rows[key]) for key, array in observations.items()}
+        else:
+            stand_ins = Prefetched(observations, indices, rows)
+        self.observations = stand_ins
         try:
             return self._get_samples(indices)
         finally:

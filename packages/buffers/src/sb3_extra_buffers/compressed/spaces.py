@@ -15,10 +15,10 @@ NO_KEY = ""
 
 
 def hollow(space: spaces.Space[Any]) -> spaces.Space[Any]:
-    """The same space with nothing in it, so that who allocates an array for it allocates nothing.
+    """The same space with empty observations.
 
     Constructors of Stable-Baselines3 allocate arrays for all observations, which would be thrown away at once. For one
-    million Atari transitions that is 56 GB, which most machines refuse even if nobody touches them.
+    million Atari transitions that is 56 GB, which most machines refuse to allocate.
     """
     if isinstance(space, spaces.Dict):
         return spaces.Dict({key: hollow(part) for key, part in space.spaces.items()})
@@ -38,22 +38,15 @@ def shape_of(part: spaces.Space[Any]) -> tuple[int, ...]:
 
 
 def check_kind(owner: str, space: spaces.Space[Any], *, is_dict: bool) -> None:
-    """Refuse a space that belongs to the other kind of buffer.
-
-    :param owner: the buffer's class
-    :param space: the observation space
-    :param is_dict: whether the buffer is for Dict spaces
-    """
-    if isinstance(space, spaces.Dict):
-        for key, part in space.spaces.items():
-            if isinstance(part, spaces.Dict) or not key:
-                hint = "gymnasium.wrappers.FlattenObservation makes one level of several."
-                raise ParameterError(owner, "observation_space", space, "keys must have names and no keys below", hint)
+    """Refuse a Dict space for other buffers, any other space for Dict buffers, and nested Dict spaces."""
+    parts = parts_of(space)
+    is_flat = NO_KEY not in parts and not any(isinstance(part, spaces.Dict) for part in parts.values())
+    if isinstance(space, spaces.Dict) and not is_flat:
+        hint = "gymnasium.wrappers.FlattenObservation makes one level of several."
+        raise ParameterError(owner, "observation_space", space, "keys must have names and no keys below", hint)
     if isinstance(space, spaces.Dict) == is_dict:
         return
     kind, family = "Rollout" if "Rollout" in owner else "Replay", "Gpu" if owner.startswith("Gpu") else "Compressed"
-    if is_dict:
-        hint = f"Use {family}{kind}Buffer for it, or a buffer named for its model."
-        raise ParameterError(owner, "observation_space", space, "it must be a Dict space", hint)
-    hint = f"Use {family}Dict{kind}Buffer for it, or a buffer named for its model."
-    raise ParameterError(owner, "observation_space", space, "it must not be a Dict space", hint)
+    allowed, other = ("it must be", "") if is_dict else ("it must not be", "Dict")
+    hint = f"Use {family}{other}{kind}Buffer for it, or a buffer named for its model."
+    raise ParameterError(owner, "observation_space", space, f"{allowed} a Dict space", hint)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, cast
 
@@ -33,6 +32,7 @@ from sb3_extra_buffers.stores import (
     LocatedStore,
     ObservationStore,
     PairStore,
+    Place,
     Preference,
     StoreRequest,
     build_stores,
@@ -52,33 +52,21 @@ class PerStep(Enum):
     TRANSITIONS = "transitions"
 
 
+@dataclass(eq=False)
 class _Part:
-    """One key of the observation space.
+    """One key of the observation space."""
 
-    :param key: the key
-    :param store: holds its observations and next observations; ``None`` if they have no elements
-    :param observations: the array of the observations
-    :param next_observations: the array of the next observations
-    :param batches: number of batches in use at the same time
-    """
+    key: str
+    #: The store as it was built; its state says what was chosen. ``None`` if observations have no elements.
+    built: ObservationStore | None
+    observations: CompressedArray
+    next_observations: CompressedArray | None
+    #: Memory for observations and next observations of batches.
+    memory: BatchMemory
 
-    def __init__(
-        self,
-        key: str,
-        store: ObservationStore | None,
-        observations: CompressedArray,
-        next_observations: CompressedArray | None,
-        batches: int,
-    ) -> None:
-        self.key = key
-        #: The store as it was built. Its state says what was chosen.
-        self.built = store
+    def __post_init__(self) -> None:
         #: The store that is used: the chosen one, once there is one.
-        self.store = store
-        self.observations = observations
-        self.next_observations = next_observations
-        #: Memory for observations and next observations of batches.
-        self.memory = BatchMemory(2 * batches)
+        self.store = self.built
 
     def rows(self, values: NDArray[Any]) -> Bytes:
         """A step as rows of bytes."""
@@ -99,12 +87,7 @@ class ObservationStorage:
     """Arrays and stores for every key of an observation space.
 
     :param owner: the buffer's class, for messages
-    :param space: the observation space
-    :param steps: number of steps the buffer holds
-    :param n_envs: number of environments
-    :param options: how to store
-    :param per_step: what is stored per step
-    :param heap: a heap that was made for the same arguments; left out, one is made
+    :param heap: the heap of a buffer that is unpickled; by default, a new one is made
     """
 
     _array_type: type[CompressedArray] = CompressedArray
@@ -131,34 +114,30 @@ class ObservationStorage:
         options.check(owner, keys)
         self.lock = BufferLock()
         #: Whether observations are returned as float32.
-        self.as_float = options.as_float
+        self.as_float = options.output_dtype == "float" or options.normalize_images
         self._n_envs = int(n_envs)
         self._cells = CellNumbers((steps, n_envs))
-        stored = {
-            key: options.stored_dtype(owner, None if keys is None else key, np.dtype(part.dtype))
-            for key, part in parts.items()
-        }
+        has_next, is_rewritten = per_step is PerStep.TRANSITIONS, per_step is PerStep.REWRITTEN
+        stored: dict[str, np.dtype[Any]] = {}
         requests: dict[str, StoreRequest] = {}
         for key, part in parts.items():
-            shape, codec = shape_of(part), options.codec(None if keys is None else key)
-            if math.prod(shape):
-                plain = StoreRequest(
-                    f"{owner} {key}".strip(),
-                    shape,
-                    stored[key],
-                    steps * n_envs,
-                    n_envs,
-                    codec,
-                    has_next=per_step is PerStep.TRANSITIONS,
-                    is_rewritten=per_step is PerStep.REWRITTEN,
-                )
-                requests[key] = self._frames(owner, plain, options) or plain
+            shape, codec = shape_of(part), options.codec(key or None)
+            stored[key] = dtype = options.stored_dtype(owner, key or None, np.dtype(part.dtype))
+            if not math.prod(shape):
+                continue
+            label = f"{owner} {key}".strip()
+            plain = StoreRequest(label, shape, dtype, steps * n_envs, n_envs, codec, has_next, is_rewritten)
+            requests[key] = plain
+            if options.wants_frames(shape, dtype, codec, steps):
+                may_be_cells = codec is None and options.may_be_cells and not is_rewritten
+                how = self._preference(owner, options.prefer)
+                requests[key] = FrameRequest(**vars(plain), preference=how, may_be_cells=may_be_cells)
         #: Keys that are stored as frames, unless the data say otherwise.
         self.frame_keys = {key for key, request in requests.items() if isinstance(request, FrameRequest)}
         if options.layout == FRAMES and not self.frame_keys:
             allowed = "frames are images, and the space has no axis besides one"
             raise ParameterError(owner, "layout", options.layout, allowed, "Leave layout out.")
-        place = replace(options.place, bind=self._bind)
+        place = Place(options.heap, dict(options.heap_kwargs or {}), options.threads, self._bind)
         built, self.heap = build_stores(list(requests.values()), place, heap)
         #: Whether the heap has a limit.
         self._is_bounded = self.heap is not None and not place.plugin.grows
@@ -176,27 +155,16 @@ class ObservationStorage:
             if store is not None and self.worker is not None:
                 store = cast("ObservationStore", GuardedStore(store, self.worker))
             form = store, self._cells, shape_of(part), np.dtype(part.dtype), stored[key], batches
-            array, following = self._array_type.over(*form), None
-            if per_step is PerStep.TRANSITIONS:
-                following = self._array_type.over(*form)
+            following = self._array_type.over(*form) if has_next else None
+            if following is not None:
                 following._is_next = True
-            self._parts.append(_Part(key, store, array, following, batches))
+            # A batch has observations and next observations.
+            self._parts.append(_Part(key, store, self._array_type.over(*form), following, BatchMemory(2 * batches)))
         self.observations = {part.key: part.observations for part in self._parts}
-        self.next_observations = {
-            part.key: part.next_observations for part in self._parts if part.next_observations is not None
-        }
+        following_by_key = ((part.key, part.next_observations) for part in self._parts)
+        self.next_observations = {key: array for key, array in following_by_key if array is not None}
         #: The only part of a space without keys; ``None`` if there are keys.
         self._only = self._parts[0] if keys is None else None
-
-    def _frames(self, owner: str, request: StoreRequest, options: StorageOptions) -> FrameRequest | None:
-        """The same request for frames, if observations are to be stored as frames."""
-        steps = request.cells // request.streams
-        if not options.wants_frames(request.shape, request.dtype, request.codec, steps):
-            return None
-        may_be_cells = request.codec is None and options.may_be_cells and not request.is_rewritten
-        return FrameRequest(
-            **vars(request), preference=self._preference(owner, options.prefer), may_be_cells=may_be_cells
-        )
 
     def _preference(self, owner: str, prefer: str) -> Preference:
         """How frames are stored."""
@@ -207,12 +175,7 @@ class ObservationStorage:
         return self._only is not None and self._only.observations.takes(obs) and self._only.observations.takes(next_obs)
 
     def write_step(self, step: int, obs: Any, next_obs: Any) -> None:
-        """Store a step of all environments: arrays of the right shape and dtype, C-contiguous, or dictionaries of them.
-
-        :param step: its position
-        :param obs: observations
-        :param next_obs: next observations
-        """
+        """Store a step of all environments: contiguous arrays of the right shape and dtype, or dictionaries."""
         first = step * self._n_envs
         cells = np.arange(first, first + self._n_envs)
         only = self._only
@@ -223,16 +186,8 @@ class ObservationStorage:
                 if type(part.store) is DeferredStore:
                     part.store = resolve(part.store)
 
-    def known_rows(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        """The same steps, counted from the first; an ``IndexError`` if there is no such step."""
-        found: NDArray[np.int64] = CellNumbers((len(self._cells),))[np.asarray(rows)]
-        return found
-
     def read_both(self, cells: NDArray[np.int64]) -> dict[str, list[NDArray[Any]]]:
-        """Observations and next observations of the same cells, by key.
-
-        :param cells: numbers of cells
-        """
+        """Observations and next observations of the same cells, by key."""
         return {part.key: part.read_both(cells) for part in self._parts}
 
     @property
@@ -246,7 +201,12 @@ class ObservationStorage:
     @property
     def overhead(self) -> int:
         """Bytes of memory besides payloads: indices and staging areas."""
-        return sum(store.overhead for store in self.stores()) + self._index_nbytes()
+        own, heap = sum(store.overhead for store in self.stores()), self.heap
+        if heap is None:
+            return own
+        # The size of a heap is that of its memory. The room for payloads is part of it, unless it is a file.
+        in_memory = heap.payloads_in_memory if isinstance(heap, FileHeap) else True
+        return own + heap.nbytes - (heap.capacity if in_memory else 0)
 
     @property
     def nbytes_for_batches(self) -> int:
@@ -275,11 +235,9 @@ class ObservationStorage:
         return lost
 
     def positions_of(self, step: int) -> list[Any] | None:
-        """Where in the heap the observations of a step are. Equal positions before and after a step that was refused
-        mean equal content: a heap that refuses overwrites nothing in place.
+        """Where in the heap the observations of a step are; ``None`` if not all of them have a known position.
 
-        :param step: a step that was written
-        :return: ``None`` if heap or stores do not say: frames do not
+        Equal positions before and after a refused step mean equal content: a heap that refuses overwrites nothing.
         """
         found: list[Any] = []
         cells = self._cells[step]
@@ -313,9 +271,8 @@ class ObservationStorage:
         found = State({"has_heap": self.heap is not None})
         if self.heap is not None:
             if not isinstance(self.heap, StatefulHeap):
-                kind = type(self.heap).__name__
                 hint = "Use another heap, or pickle the buffer."
-                raise HeapStateError(kind, "save", "this heap has no state()", hint)
+                raise HeapStateError(type(self.heap).__name__, "save", "this heap has no state()", hint)
             found.put("heap", self.heap.state())
         return self.put_stores(found)
 
@@ -349,17 +306,8 @@ class ObservationStorage:
             part.built.restore(own)
             part.store = resolve(part.built)
 
-    def _evicting(self) -> Iterable[EvictingStore]:
-        actives = (store.active for store in self.stores())
-        return [store for store in actives if isinstance(store, EvictingStore)]
-
-    def _index_nbytes(self) -> int:
-        heap = self.heap
-        if heap is None:
-            return 0
-        # The size of a heap is that of the memory it holds, of which the room for payloads is a part if it is memory.
-        in_memory = heap.payloads_in_memory if isinstance(heap, FileHeap) else True
-        return heap.nbytes - (heap.capacity if in_memory else 0)
+    def _evicting(self) -> list[EvictingStore]:
+        return [store for store in (store.active for store in self.stores()) if isinstance(store, EvictingStore)]
 
 
 #: The name under which a store that keeps next observations apart has their state.
@@ -367,19 +315,16 @@ _NEXT = "next"
 
 
 def _split(state: State) -> tuple[State, State]:
-    """The state of a store without that of next observations that it keeps apart, and this one."""
+    """The state of a store without its part for next observations, and this part."""
     if _NEXT not in state.facts:
         return state, State()
-    following = state.part(_NEXT)
     facts = {name: fact for name, fact in state.facts.items() if name != _NEXT}
     arrays = {name: array for name, array in state.arrays.items() if not name.startswith(f"{_NEXT}/")}
-    return State(facts, arrays), following
+    return State(facts, arrays), state.part(_NEXT)
 
 
 def _joined(own: State, following: State) -> State:
     """The inverse of :func:`_split`."""
-    arrays = {f"{_NEXT}/{name}": array for name, array in following.arrays.items()}
-    stored = {f"{_NEXT}/{name}": found for name, found in following.stored.items()}
-    return State(
-        {**own.facts, _NEXT: following.facts}, {**own.arrays, **arrays}, [], own.pieces, {**own.stored, **stored}
-    )
+    joined = State(dict(own.facts), dict(own.arrays), pieces=own.pieces).put(_NEXT, following)
+    joined.stored = {**own.stored, **{f"{_NEXT}/{name}": found for name, found in following.stored.items()}}
+    return joined
