@@ -32,7 +32,7 @@ from sb3_extra_buffers.heaps import Heap
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-#: Of the pickled form. A buffer that was pickled by a newer version says so instead of failing somewhere else.
+#: Version of the pickled form. Pickles of other versions are refused with an explanation.
 FORMAT_VERSION = 1
 
 
@@ -54,13 +54,18 @@ class BaseCompressedBuffer(BaseBuffer):
 
     _options: StorageOptions
     _storage: ObservationStorage
-    #: True while every array that reaches ``to_torch`` was made for this batch.
+    #: Whether ``to_torch`` gets arrays that were made for a batch only.
     _is_sampling = False
     #: Arguments that may be replaced when a checkpoint is loaded.
     _replaceable: tuple[str, ...] = ("heap_kwargs", "threads")
 
     #: Attributes that a checkpoint need not hold. Those of base classes are added.
     _transient: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.__module__.startswith(f"{__package__}."):
+            cls.__module__ = __package__  # pickles and saved models name the package, so files may move
 
     def _take_options(self, arguments: Mapping[str, Any], prefetch_obstacle: str) -> None:
         """Check the arguments of a constructor, its ``locals()``, and keep those about storage.
@@ -136,6 +141,14 @@ class BaseCompressedBuffer(BaseBuffer):
         self._storage.restore(state.part("storage"))
         restore_own(self, state.part("own"))
 
+    def _per_step(self) -> PerStep:
+        """What the buffer stores per step."""
+        return PerStep.SINGLE
+
+    def _place_arrays(self) -> None:
+        """Put the arrays of the storage where Stable-Baselines3 has its own."""
+        self.observations: Any = self._alone(self._storage.observations)
+
     def _new_storage(self, per_step: PerStep, heap: Heap | None = None) -> ObservationStorage:
         """Make the storage; with this heap if the buffer is unpickled. Buffers on a device override it."""
         name, space = type(self).__name__, self.observation_space
@@ -187,7 +200,7 @@ class BaseCompressedBuffer(BaseBuffer):
         return super().to_torch(array, copy and not self._is_sampling)
 
     def _alone(self, parts: dict[str, Any]) -> Any:
-        """Parts by key in the form of Stable-Baselines3: one alone, or a dictionary."""
+        """Parts by key in the form of Stable-Baselines3: a dictionary, or the only part of a space without keys."""
         return parts[NO_KEY] if NO_KEY in parts else dict(parts)
 
     def _incoming(self, argument: str, value: Any) -> Any:
@@ -287,11 +300,3 @@ class BaseCompressedBuffer(BaseBuffer):
         self._storage = self._new_storage(self._per_step(), stored["heap"])
         self._storage.restore_stores(State(stored["facts"], stored["arrays"]))
         self._place_arrays()
-
-    def _per_step(self) -> PerStep:
-        """What the buffer stores per step."""
-        raise NotImplementedError
-
-    def _place_arrays(self) -> None:
-        """Put the arrays of the storage where Stable-Baselines3 has its own."""
-        raise NotImplementedError

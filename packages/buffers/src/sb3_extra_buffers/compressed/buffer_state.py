@@ -17,8 +17,7 @@ from sb3_extra_buffers.errors import BufferStateError
 _SCALARS = {"pos": int, "full": bool, "generator_ready": bool, "_is_torn": bool}
 #: Packages whose classes a checkpoint holds completely.
 _KNOWN_PACKAGES = {"sb3_extra_buffers", "stable_baselines3", "sb3_contrib", "abc", "builtins", "typing"}
-#: Attributes of these classes that constructors derive from their arguments, that are saved under another name, or that
-#: last for one batch.
+#: Attributes of these classes that are derived from arguments, saved under another name, or used for one batch only.
 _KNOWN_ATTRIBUTES = frozenset(
     {
         # stable_baselines3 and sb3_contrib
@@ -58,14 +57,13 @@ def check_claims(state: State, arguments: dict[str, Any]) -> None:
     """Compare the sizes that a file claims with its arrays, before a constructor allocates memory for them."""
     n_envs, rows = arguments["n_envs"], arguments["buffer_size"]
     rewards, actions = state.arrays["own/rewards"], state.arrays["own/actions"]
-    fits = type(n_envs) is int and type(rows) is int and n_envs >= 1 and rows >= 1
-    action_space = arguments["action_space"]
-    if not fits or not isinstance(action_space, spaces.Space):
+    are_sizes = type(n_envs) is int and type(rows) is int and n_envs >= 1 and rows >= 1
+    if not are_sizes or not isinstance(arguments["action_space"], spaces.Space):
         raise StateError("sizes or spaces are missing")
     steps = rewards.size // n_envs
     if rewards.size % n_envs or steps < 1 or rows not in (steps, steps * n_envs):
         raise StateError(f"{rows} rows of {n_envs} environments are claimed, there are {rewards.size} rewards")
-    if actions.size != rewards.size * get_action_dim(action_space):
+    if actions.size != rewards.size * get_action_dim(arguments["action_space"]):
         raise StateError(f"there are {actions.size} numbers of actions for {rewards.size} rewards")
 
 
@@ -75,10 +73,6 @@ def refuse_undeclared(buffer: Any, arguments: Mapping[str, Any], state: State) -
     This concerns classes outside of this library. They declare an argument in ``_arguments()``, an attribute in
     ``_state()`` and ``_restore()`` under the same name, and attributes that need not be saved in ``_transient``.
     Arrays of numbers are saved without a declaration.
-
-    :param buffer: to be saved
-    :param arguments: what ``_arguments()`` returned
-    :param state: what ``_state()`` returned
     """
     kinds = type(buffer).__mro__
     others = [kind for kind in kinds if kind.__module__.partition(".")[0] not in _KNOWN_PACKAGES]

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -46,13 +46,12 @@ def save(buffer: BaseCompressedBuffer, path: str | os.PathLike[str]) -> None:
     name = type(buffer).__name__
     given, state = buffer._arguments(), buffer._state()
     refuse_undeclared(buffer, given, state)
-    arguments = {key: to_json(name, key, value) for key, value in given.items()}
     about = {
         "class": name,
-        "arguments": arguments,
+        "arguments": {key: to_json(name, key, value) for key, value in given.items()},
         "transitions": buffer._kept_rows() * buffer.n_envs,
         "codecs": {key: array.codec for key, array in buffer._storage.observations.items()},
-        "library": _library(),
+        "library": version("sb3-extra-buffers"),
     }
     _known[buffer] = save_state(path, state, about, _known.get(buffer))
 
@@ -64,8 +63,7 @@ def load(
     state, manifest = load_state(path, verify)
     saved = manifest.about.get("class")
     if saved != kind.__name__:
-        hint = f"Use {saved}.load()."
-        raise FileContentError(str(path), f"a {kind.__name__}", f"a {saved}", hint)
+        raise FileContentError(str(path), f"a {kind.__name__}", f"a {saved}", f"Use {saved}.load().")
     try:
         arguments = {key: from_json(value) for key, value in dict(manifest.about["arguments"]).items()}
         kind._check_claims(state, arguments)
@@ -92,10 +90,6 @@ def _heap_parameters(
     """The parameters of a heap that a checkpoint may set. A warning names those that are not taken over.
 
     A heap declares which of its parameters describe a machine, such as folders: a file must not choose among these.
-
-    :param path: of the checkpoint, for the warning
-    :param arguments: of the buffer, as they were saved
-    :param given: parameters of the heap that were given to ``load``
     """
     heap, saved = arguments["heap"], arguments["heap_kwargs"]
     if saved is None:
@@ -148,13 +142,13 @@ class Checkpoint:
         return self.arguments["action_space"]  # type: ignore[no-any-return]
 
     def __str__(self) -> str:
-        lines = [
+        lines = (
             f"{self.path}: {self.buffer}, {self.transitions:,} transitions, {self.nbytes:,} bytes on disk",
             f"  observations  {self.observation_space}",
             f"  actions       {self.action_space}",
             *(f"  stored        {key + ': ' if key else ''}{codec}" for key, codec in self.codecs.items()),
             f"  written by    sb3-extra-buffers {self.library}",
-        ]
+        )
         return "\n".join(lines)
 
 
@@ -177,10 +171,3 @@ def inspect(path: str | os.PathLike[str]) -> Checkpoint:
         )
     except (StateError, *_MISFITS) as error:
         raise FileContentError(str(path), "a buffer", f"an unreadable summary ({error})") from error
-
-
-def _library() -> str:
-    try:
-        return version("sb3-extra-buffers")
-    except PackageNotFoundError:
-        return "unknown"

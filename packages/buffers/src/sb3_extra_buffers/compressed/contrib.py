@@ -98,12 +98,3 @@ class CompressedRecurrentDictRolloutBuffer(  # type: ignore[misc]  # sb3-contrib
 
     Takes the arguments of :class:`CompressedRecurrentRolloutBuffer`.
     """
-
-
-for _kind in (
-    CompressedMaskableRolloutBuffer,
-    CompressedMaskableDictRolloutBuffer,
-    CompressedRecurrentRolloutBuffer,
-    CompressedRecurrentDictRolloutBuffer,
-):
-    _kind.__module__ = __package__  # pickles and saved models name the package, so files may move

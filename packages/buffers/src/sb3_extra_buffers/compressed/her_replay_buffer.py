@@ -1,4 +1,4 @@
-"""``CompressedHerReplayBuffer``."""
+"""The replay buffer for hindsight experience replay (HER)."""
 
 from __future__ import annotations
 
@@ -118,6 +118,3 @@ class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
             hint = "Give the heap a larger capacity."
             raise BufferStateError(type(self).__name__, f"sample {batch_size} transitions", found, hint)
         return HerReplayBuffer.sample(self, batch_size, env)
-
-
-CompressedHerReplayBuffer.__module__ = __package__  # as for all buffer classes

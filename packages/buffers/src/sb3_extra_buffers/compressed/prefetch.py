@@ -162,13 +162,13 @@ class Batch:
 # Rollouts: the indices of the next batch are known, its observations are read ahead.
 
 
+@dataclass
 class Prefetched:
     """Stands in for a :class:`CompressedArray` when Stable-Baselines3 asks it for a batch that was read ahead."""
 
-    def __init__(self, array: Any, indices: NDArray[Any], rows: NDArray[Any]) -> None:
-        self._array = array
-        self._indices = indices
-        self._rows = rows
+    _array: Any
+    _indices: NDArray[Any]
+    _rows: NDArray[Any]
 
     def __getitem__(self, indices: Any) -> Any:
         return self._rows if indices is self._indices else self._array[indices]
@@ -182,3 +182,10 @@ def read_rows(observations: Any, indices: NDArray[Any]) -> Any:
     if isinstance(observations, dict):
         return {key: array[indices] for key, array in observations.items()}
     return observations[indices]
+
+
+def prefetched(observations: Any, indices: NDArray[Any], rows: Any) -> Any:
+    """Stand-ins for an array, or for arrays by key, whose rows :func:`read_rows` has read."""
+    if isinstance(observations, dict):
+        return {key: Prefetched(array, indices, rows[key]) for key, array in observations.items()}
+    return Prefetched(observations, indices, rows)

@@ -121,7 +121,7 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         return PerStep.REWRITTEN if self.optimize_memory_usage else PerStep.TRANSITIONS
 
     def _place_arrays(self) -> None:
-        self.observations = self._alone(self._storage.observations)
+        super()._place_arrays()
         if not self.optimize_memory_usage:
             self.next_observations = self._alone(self._storage.next_observations)
 
@@ -148,7 +148,17 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         self._is_torn = was_full
         try:
             if self._adds_plainly and not self.optimize_memory_usage:
-                self._add(obs, next_obs, action, reward, done, timeouts)
+                # The same as ReplayBuffer.add, without its copies of all arguments: a store keeps none of them.
+                storage.write_step(position, obs, next_obs)
+                self.actions[position] = action.reshape(self.n_envs, self.action_dim)
+                self.rewards[position] = reward
+                self.dones[position] = done
+                if timeouts is not None:
+                    self.timeouts[position] = timeouts
+                self.pos += 1
+                if self.pos == self.buffer_size:
+                    self.full = True
+                    self.pos = 0
             else:
                 super().add(obs, next_obs, action, reward, done, infos)
         except HeapFullError:
@@ -159,28 +169,6 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
             self.pos, self.full = position, was_full
             self._refuse_row()
         self._is_torn = False
-
-    def _add(
-        self,
-        obs: NDArray[Any],
-        next_obs: NDArray[Any],
-        action: NDArray[Any],
-        reward: NDArray[Any],
-        done: NDArray[Any],
-        timeouts: list[Any] | bool | None,
-    ) -> None:
-        """The same as ``ReplayBuffer.add``, without its copies of all arguments: a store keeps none of them."""
-        position = self.pos
-        self._storage.write_step(position, obs, next_obs)
-        self.actions[position] = action.reshape(self.n_envs, self.action_dim)
-        self.rewards[position] = reward
-        self.dones[position] = done
-        if timeouts is not None:
-            self.timeouts[position] = timeouts
-        self.pos += 1
-        if self.pos == self.buffer_size:
-            self.full = True
-            self.pos = 0
 
     @locked
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> Any:
@@ -429,7 +417,3 @@ class CompressedNStepReplayBuffer(CompressedReplayBuffer, NStepReplayBuffer):
 
     def _arguments(self) -> dict[str, Any]:
         return {**super()._arguments(), "n_steps": self.n_steps, "gamma": self.gamma}
-
-
-for _kind in (CompressedReplayBuffer, CompressedDictReplayBuffer, CompressedNStepReplayBuffer):
-    _kind.__module__ = __package__  # pickles and saved models name the package, so files may move

@@ -13,8 +13,7 @@ from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
 from sb3_extra_buffers.checkpoints import State
 from sb3_extra_buffers.compressed.base import BaseCompressedBuffer
 from sb3_extra_buffers.compressed.locking import locked
-from sb3_extra_buffers.compressed.prefetch import Prefetched, Worker, read_rows
-from sb3_extra_buffers.compressed.storage import PerStep
+from sb3_extra_buffers.compressed.prefetch import Worker, prefetched, read_rows
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
 
 
@@ -87,14 +86,11 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         kwargs |= {"device": device, "gae_lambda": gae_lambda, "gamma": gamma, "n_envs": n_envs}
         super().__init__(buffer_size, observation_space, action_space, **kwargs)
 
-    def _per_step(self) -> PerStep:
-        return PerStep.SINGLE
-
     def _place_arrays(self) -> None:
-        arrays: dict[str, Any] = self._storage.observations  # type: ignore[assignment]
+        super()._place_arrays()
         if self.generator_ready:  # get() has flattened all arrays
-            arrays = {key: self.swap_and_flatten(part) for key, part in arrays.items()}
-        self.observations = self._alone(arrays)
+            arrays: dict[str, Any] = dict(self._storage.observations)
+            self.observations = self._alone({key: self.swap_and_flatten(part) for key, part in arrays.items()})
 
     @locked
     def reset(self) -> None:
@@ -147,8 +143,8 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         :param batch_size: Number of steps per batch; all at once if left out
         """
         if not self.full:
-            asked, found = "get batches", f"{self.pos} of {self.buffer_size} steps of the rollout are there"
-            raise BufferStateError(type(self).__name__, asked, found, "Collect the rest first.")
+            found = f"{self.pos} of {self.buffer_size} steps of the rollout are there"
+            raise BufferStateError(type(self).__name__, "get batches", found, "Collect the rest first.")
         batches, worker = super().get(batch_size), self._storage.worker
         return batches if worker is None else self._get_ahead(batches, worker)
 
@@ -157,7 +153,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         """
         One observation as a tensor; for a Dict space, a dictionary of tensors.
 
-        :param idx: position among all steps, one environment after the other, as ``get`` has them
+        :param idx: position among all steps, all steps of the first environment first, as in ``get``
         """
         env, step = divmod(int(idx), self.buffer_size)
         return self._alone({key: self.to_torch(part[step, env]) for key, part in self._storage.observations.items()})
@@ -212,11 +208,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
     def _samples_of(self, indices: NDArray[Any], rows: Any) -> Any:
         """A batch of Stable-Baselines3, from observations that were read ahead."""
         observations: Any = self.observations
-        if isinstance(observations, dict):
-            stand_ins: Any = {key: Prefetched(array, indices, rows[key]) for key, array in observations.items()}
-        else:
-            stand_ins = Prefetched(observations, indices, rows)
-        self.observations = stand_ins
+        self.observations = prefetched(observations, indices, rows)
         try:
             return self._get_samples(indices)
         finally:
@@ -237,7 +229,3 @@ class CompressedDictRolloutBuffer(CompressedRolloutBuffer, DictRolloutBuffer):
 
     Takes the arguments of :class:`CompressedRolloutBuffer`; ``compression_method`` and ``dtypes`` may be given by key.
     """
-
-
-for _kind in (CompressedRolloutBuffer, CompressedDictRolloutBuffer):
-    _kind.__module__ = __package__  # pickles and saved models name the package, so files may move
