@@ -97,8 +97,7 @@ class BaseCompressedBuffer(BaseBuffer):
     def load(
         cls, path: str | os.PathLike[str], device: th.device | str = "auto", verify: bool = False, **replaced: Any
     ) -> Self:
-        """
-        Load a checkpoint. The buffer continues exactly like the one that was saved; compressed observations are read
+        """Load a checkpoint. The buffer continues exactly like the one that was saved; compressed observations are read
         from the files when they are needed. No code of the checkpoint is run.
 
         :param path: the folder
@@ -163,23 +162,14 @@ class BaseCompressedBuffer(BaseBuffer):
             arrays = [array, *([storage.next_observations[key]] if storage.next_observations else [])]
             raw = len(arrays) * transitions * (array.nbytes // (self.buffer_size * self.n_envs))
             keys.append(KeyReport(key, array.codec, raw, sum(part.nbytes_stored for part in arrays)))
-        live = sum(key.live_nbytes for key in keys)
-        capacity = live if storage.heap is None else storage.heap.capacity
-        return MemoryReport(
-            type(self).__name__,
-            transitions,
-            tuple(keys),
-            self._options.heap,
-            capacity,
-            storage.overhead,
-            self.size() * self.n_envs - transitions,
-            storage.nbytes_for_batches,
-        )
+        capacity = sum(key.live_nbytes for key in keys) if storage.heap is None else storage.heap.capacity
+        evicted = self.size() * self.n_envs - transitions
+        about = (type(self).__name__, transitions, tuple(keys), self._options.heap)
+        return MemoryReport(*about, capacity, storage.overhead, evicted, storage.nbytes_for_batches)
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:
-        """
-        Hold the buffer's lock. Every method does so for itself; this is for several calls that belong together, and
+        """Hold the buffer's lock. Every method does so for itself; this is for several calls that belong together, and
         for pickling while another thread adds.
         """
         with self._storage.lock.lock:

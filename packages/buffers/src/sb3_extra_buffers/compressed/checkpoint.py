@@ -153,8 +153,7 @@ class Checkpoint:
 
 
 def inspect(path: str | os.PathLike[str]) -> Checkpoint:
-    """
-    Summarise a checkpoint without loading it.
+    """Summarise a checkpoint without loading it.
 
     :param path: the folder
     """

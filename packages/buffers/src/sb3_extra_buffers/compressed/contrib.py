@@ -29,16 +29,14 @@ class _WithMasks(CompressedRolloutBuffer):
 
 
 class CompressedMaskableRolloutBuffer(_WithMasks, MaskableRolloutBuffer):  # type: ignore[misc]  # sb3-contrib passes *args on
-    """
-    A ``MaskableRolloutBuffer`` that stores observations compressed.
+    """A ``MaskableRolloutBuffer`` that stores observations compressed.
 
     Takes the arguments of :class:`CompressedRolloutBuffer`.
     """
 
 
 class CompressedMaskableDictRolloutBuffer(_WithMasks, CompressedDictRolloutBuffer, MaskableDictRolloutBuffer):  # type: ignore[misc]  # sb3-contrib passes *args on
-    """
-    A ``MaskableDictRolloutBuffer`` that stores observations compressed.
+    """A ``MaskableDictRolloutBuffer`` that stores observations compressed.
 
     Takes the arguments of :class:`CompressedDictRolloutBuffer`.
     """
@@ -76,8 +74,7 @@ class _WithHiddenStates(CompressedRolloutBuffer):
 class CompressedRecurrentRolloutBuffer(  # type: ignore[misc]  # sb3-contrib passes *args on
     _WithHiddenStates, RecurrentRolloutBuffer
 ):
-    """
-    A ``RecurrentRolloutBuffer`` that stores observations compressed.
+    """A ``RecurrentRolloutBuffer`` that stores observations compressed.
 
     ``RecurrentPPO`` takes no buffer class; :func:`compress_rollouts` puts this one into a model.
 
@@ -93,8 +90,7 @@ class CompressedRecurrentRolloutBuffer(  # type: ignore[misc]  # sb3-contrib pas
 class CompressedRecurrentDictRolloutBuffer(  # type: ignore[misc]  # sb3-contrib passes *args on
     _WithHiddenStates, CompressedDictRolloutBuffer, RecurrentDictRolloutBuffer
 ):
-    """
-    A ``RecurrentDictRolloutBuffer`` that stores observations compressed.
+    """A ``RecurrentDictRolloutBuffer`` that stores observations compressed.
 
     Takes the arguments of :class:`CompressedRecurrentRolloutBuffer`.
     """

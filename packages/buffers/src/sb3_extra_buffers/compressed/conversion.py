@@ -37,8 +37,7 @@ _EPISODES = ("ep_start", "ep_length", "_current_ep_start", "infos")
 
 
 def convert(path: str | os.PathLike[str], trust_pickle: bool = False, **storage: Any) -> CompressedReplayBuffer:
-    """
-    Read a pickled ``ReplayBuffer``, ``DictReplayBuffer``, ``NStepReplayBuffer`` or ``HerReplayBuffer`` of
+    """Read a pickled ``ReplayBuffer``, ``DictReplayBuffer``, ``NStepReplayBuffer`` or ``HerReplayBuffer`` of
     Stable-Baselines3, and store its transitions compressed. For the same seed, the result samples the same batches as
     the original. Subclasses are refused, because their additional attributes would be lost, and rollout buffers, which
     are filled again at every update.
@@ -83,8 +82,7 @@ def convert(path: str | os.PathLike[str], trust_pickle: bool = False, **storage:
 
 
 def compress_rollouts(model: Model, **storage: Any) -> Model:
-    """
-    Replace the rollout buffer of a model by its compressed counterpart.
+    """Replace the rollout buffer of a model by its compressed counterpart.
 
     ``RecurrentPPO`` has no ``rollout_buffer_class``; this is the way to use ours with it::
 

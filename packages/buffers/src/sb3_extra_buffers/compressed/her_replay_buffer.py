@@ -19,8 +19,7 @@ from sb3_extra_buffers.heaps.state import within
 
 
 class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
-    """
-    A ``HerReplayBuffer`` that stores observations compressed.
+    """A ``HerReplayBuffer`` that stores observations compressed.
 
     Takes the arguments of ``HerReplayBuffer`` and, by keyword, those of :class:`CompressedReplayBuffer`.
 
@@ -58,20 +57,10 @@ class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
         copy_info_dict: bool = False,
         **storage: Any,
     ) -> None:
-        super().__init__(
-            buffer_size,
-            observation_space,
-            action_space,
-            device,
-            n_envs,
-            optimize_memory_usage,
-            handle_timeout_termination,
-            env=env,
-            n_sampled_goal=n_sampled_goal,
-            goal_selection_strategy=goal_selection_strategy,
-            copy_info_dict=copy_info_dict,
-            **storage,
-        )
+        given = (device, n_envs, optimize_memory_usage, handle_timeout_termination)
+        hindsight = {"env": env, "n_sampled_goal": n_sampled_goal, "copy_info_dict": copy_info_dict}
+        hindsight["goal_selection_strategy"] = goal_selection_strategy
+        super().__init__(buffer_size, observation_space, action_space, *given, **hindsight, **storage)
 
     def reset(self) -> None:
         """Forget all transitions and episodes."""

@@ -61,10 +61,6 @@ class Worker:
             job.exception()  # waits, and leaves it to finish() to raise
             self._job = None  # its result belongs to the caller of finish()
 
-    def leave_thread(self) -> None:
-        """Forget the thread, in a forked process that does not have it. The next job starts another one."""
-        self._pool, self._thread = None, 0
-
     def _run(self, work: Callable[..., Result], args: tuple[Any, ...]) -> Result:
         self._thread = get_ident()
         return work(*args)
@@ -80,7 +76,7 @@ def _wait_for_all() -> None:
 
 def _leave_threads() -> None:
     for worker in list(_workers):
-        worker.leave_thread()
+        worker._pool, worker._thread = None, 0  # the next job starts another thread
 
 
 # Threads do not survive a fork: a child would wait for ever for a batch that was being read, and read from a store in

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
@@ -26,8 +27,7 @@ from sb3_extra_buffers.errors import BufferStateError, HeapFullError, Observatio
 
 
 class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
-    """
-    A ``ReplayBuffer`` that stores observations compressed. Its samples are bit-equal to those of Stable-Baselines3's
+    """A ``ReplayBuffer`` that stores observations compressed. Its samples are bit-equal to those of Stable-Baselines3's
     own buffer for the same seed.
 
     A next observation that equals the observation of the following step is stored once.
@@ -172,8 +172,7 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
 
     @locked
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> Any:
-        """
-        Sample elements from the buffer.
+        """Sample elements from the buffer.
 
         :param batch_size: Number of element to sample
         :param env: associated gym VecEnv to normalize the observations/rewards when sampling
@@ -198,8 +197,7 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
 
     @locked
     def reconstruct_obs(self, idx: int, env_idx: int = 0) -> Any:
-        """
-        One observation, decoded; for a Dict space, a dictionary.
+        """One observation, decoded; for a Dict space, a dictionary.
 
         :param idx: position in the buffer
         :param env_idx: number of the environment
@@ -208,8 +206,7 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
 
     @locked
     def reconstruct_nextobs(self, idx: int, env_idx: int = 0) -> Any:
-        """
-        One next observation, decoded; for a Dict space, a dictionary.
+        """One next observation, decoded; for a Dict space, a dictionary.
 
         :param idx: position in the buffer
         :param env_idx: number of the environment
@@ -254,11 +251,11 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         # The shortest way, unless a subclass has a _get_samples() of its own.
         is_own = type(self)._get_samples is CompressedReplayBuffer._get_samples
         if is_own and self._reads_together and not self.optimize_memory_usage:
-            batch = self._draw(batch_size)
+            batch = self._batch(self._draw_steps(batch_size))
             return self._samples(batch, self._storage.read_both(batch.cells), env)
-        if self._are_all_whole():
+        if self._kept_rows() == self.size():
             return super().sample(batch_size, env)
-        return self._get_samples(self._draw_whole(batch_size), env=env)
+        return self._get_samples(self._draw_steps(batch_size), env=env)
 
     def _sample_ahead(self, batch_size: int, env: VecNormalize | None, worker: Worker) -> Any:
         """Return the batch that was drawn the last time, and draw the next one.
@@ -267,14 +264,14 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         """
         batch, self._ahead = self._ahead, None
         if batch is None or len(batch.cells) != batch_size:
-            batch = self._draw(batch_size)
+            batch = self._batch(self._draw_steps(batch_size))
         found = batch.observations
         if isinstance(found, Future):
             found = worker.finish(found)
         elif found is None:
             found = self._storage.read_both(batch.cells)
-        if self._are_all_whole() or self._whole_rows():
-            following = self._draw(batch_size)
+        if self._whole_rows():
+            following = self._batch(self._draw_steps(batch_size))
             following.observations = worker.submit(self._storage.read_both, following.cells)
             self._ahead = following
         return self._samples(batch, found, env)
@@ -284,16 +281,9 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         """The same as in Stable-Baselines3, with observations and next observations read together."""
         if not self._reads_together or self.optimize_memory_usage:
             return super()._get_samples(batch_inds, env)
-        steps = CellNumbers((self.buffer_size,))[
-            np.asarray(batch_inds)
-        ]  # counted from the first; IndexError if unknown
-        batch = self._batch(steps)
+        # Negative numbers count from the end; unknown ones are an IndexError.
+        batch = self._batch(CellNumbers((self.buffer_size,))[np.asarray(batch_inds)])
         return self._samples(batch, self._storage.read_both(batch.cells), env)
-
-    def _draw(self, batch_size: int) -> Batch:
-        """Draw the same transitions as Stable-Baselines3."""
-        is_whole = self._are_all_whole()
-        return self._batch(np.random.randint(0, self.size(), batch_size) if is_whole else self._draw_whole(batch_size))
 
     def _batch(self, rows: NDArray[Any]) -> Batch:
         """Draw an environment for each step, and look up what is not compressed."""
@@ -322,18 +312,14 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
             return {key: self.to_torch(part) for key, part in observations.items()}
         return self.to_torch(observations)
 
-    def _draw_whole(self, batch_size: int) -> NDArray[Any]:
-        """Draw among the steps that can be sampled."""
+    def _draw_steps(self, batch_size: int) -> NDArray[Any]:
+        """Draw among the steps that can be sampled. If all can, these are the steps that Stable-Baselines3 draws."""
         kept = self._whole_rows()
         if not kept:
             found, hint = "no step is left that could be stored completely", "Add a transition first."
             raise BufferStateError(type(self).__name__, f"sample {batch_size} transitions", found, hint)
-        rows: NDArray[Any] = (self.pos - kept + np.random.randint(0, kept, size=batch_size)) % self.buffer_size
-        return rows
-
-    def _are_all_whole(self) -> bool:
-        """Whether every step can be sampled."""
-        return self._kept_rows() == self.size()
+        drawn = np.random.randint(0, kept, size=batch_size)
+        return drawn if kept == self.size() else (self.pos - kept + drawn) % self.buffer_size
 
     def _whole_rows(self) -> int:
         """Number of steps, counted back from the newest, that can be sampled."""
@@ -355,15 +341,12 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         """Number of steps, counted back from the newest, that a heap of limited capacity still holds."""
         lost = np.flatnonzero(self._storage.lost_steps()[(self.pos - size + np.arange(size)) % self.buffer_size])
         low = int(lost[-1]) + 1 if len(lost) else 0
-        # Cells are evicted in the order in which they were written: bisection finds the oldest.
-        high = size  # a step that could not be stored may have evicted even the newest
-        while low < high:
-            middle = (low + high) // 2
-            if self._storage.holds((self.pos - size + middle) % self.buffer_size):
-                high = middle
-            else:
-                low = middle + 1
-        return size - low
+        # Cells are evicted in the order in which they were written: bisection finds the oldest. There may be none, if a
+        # step that could not be stored has evicted even the newest.
+        first = self.pos - size
+        return size - bisect_left(
+            range(size), True, low, key=lambda step: self._storage.holds((first + step) % self.buffer_size)
+        )
 
     def _state(self) -> State:
         found = super()._state()
@@ -393,8 +376,7 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
 
 
 class CompressedDictReplayBuffer(CompressedReplayBuffer, DictReplayBuffer):
-    """
-    A ``DictReplayBuffer`` that stores observations compressed, each key with its own dtype and codec.
+    """A ``DictReplayBuffer`` that stores observations compressed, each key with its own dtype and codec.
 
     Takes the arguments of :class:`CompressedReplayBuffer`; ``compression_method`` and ``dtypes`` may be given by key.
     """
@@ -404,8 +386,7 @@ class CompressedDictReplayBuffer(CompressedReplayBuffer, DictReplayBuffer):
 
 
 class CompressedNStepReplayBuffer(CompressedReplayBuffer, NStepReplayBuffer):
-    """
-    An ``NStepReplayBuffer`` that stores observations compressed.
+    """An ``NStepReplayBuffer`` that stores observations compressed.
 
     Takes the arguments of :class:`CompressedReplayBuffer`, and ``n_steps`` and ``gamma``. Stable-Baselines3 sets these
     two only for its own class, so give them in ``replay_buffer_kwargs``.

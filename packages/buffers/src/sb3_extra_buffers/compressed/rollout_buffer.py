@@ -116,15 +116,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         log_prob: th.Tensor,
         **kwargs: Any,
     ) -> None:
-        """
-        :param obs: Observation
-        :param action: Action
-        :param reward: Reward
-        :param episode_start: Start of episode signal.
-        :param value: estimated value of the current state following the current policy.
-        :param log_prob: log probability of the action following the current policy.
-        :param kwargs: further arguments of the buffers of sb3-contrib
-        """
+        """Add a step, as in Stable-Baselines3. ``kwargs`` are further arguments of the buffers of sb3-contrib."""
         # Everything is checked before anything is stored: an error leaves the buffer as it was.
         if self.full:
             hint = "Call reset() before the next rollout."
@@ -137,8 +129,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
             self._refuse_evictions()
 
     def get(self, batch_size: int | None = None) -> Generator[Any, None, None]:
-        """
-        Go through the rollout once, in random order.
+        """Go through the rollout once, in random order.
 
         :param batch_size: Number of steps per batch; all at once if left out
         """
@@ -150,8 +141,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
 
     @locked
     def reconstruct_obs(self, idx: int) -> Any:
-        """
-        One observation as a tensor; for a Dict space, a dictionary of tensors.
+        """One observation as a tensor; for a Dict space, a dictionary of tensors.
 
         :param idx: position among all steps, all steps of the first environment first, as in ``get``
         """
@@ -224,8 +214,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
 
 
 class CompressedDictRolloutBuffer(CompressedRolloutBuffer, DictRolloutBuffer):
-    """
-    A ``DictRolloutBuffer`` that stores observations compressed, each key with its own dtype and codec.
+    """A ``DictRolloutBuffer`` that stores observations compressed, each key with its own dtype and codec.
 
     Takes the arguments of :class:`CompressedRolloutBuffer`; ``compression_method`` and ``dtypes`` may be given by key.
     """
