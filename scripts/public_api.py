@@ -7,6 +7,7 @@ list that was recorded for version 1.0.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import inspect
 import json
@@ -57,7 +58,7 @@ def _methods(kind: type[Any]) -> set[str]:
 
 
 def _describe(value: Any) -> str:
-    if isinstance(value, property):
+    if isinstance(value, (property, functools.cached_property)):
         return "property"
     if isinstance(value, (classmethod, staticmethod)):
         return f"{type(value).__name__}{_signature(value.__func__)}"

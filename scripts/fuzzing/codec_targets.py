@@ -10,7 +10,7 @@ from sb3_extra_buffers import codecs
 from sb3_extra_buffers.codecs import CellSpec, Codec, CodecSpec, bind, decode_batch
 from sb3_extra_buffers.errors import PayloadError
 from sb3_extra_buffers.memory import Bytes, FlatBytes
-from sb3_extra_buffers.testing.memory import GuardedRows
+from sb3_extra_buffers.testing.content import GuardedRows
 from scripts.fuzzing.target import FindingError, Target, only_errors_of_ours
 
 #: Of one word and of several, of a few elements and of so many that their ends take two bytes.

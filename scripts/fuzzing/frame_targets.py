@@ -11,7 +11,7 @@ from sb3_extra_buffers import frames
 from sb3_extra_buffers.frames import FrameGeometry
 from sb3_extra_buffers.frames.workbench import Workbench, play
 from sb3_extra_buffers.memory import Bytes
-from sb3_extra_buffers.testing.memory import GuardedRows
+from sb3_extra_buffers.testing.content import GuardedRows
 from scripts.fuzzing.target import FindingError, Target, only_errors_of_ours
 
 _CELLS, _STEPS = 20, 60

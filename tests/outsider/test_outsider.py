@@ -1,11 +1,11 @@
-"""A stranger's codec beside the core alone: found by its entry point, used by its name."""
+"""Plugins of a stranger beside the core alone: found by their entry points, used by their names."""
 
 from importlib.metadata import distributions
 
 import numpy as np
 import pytest
 
-from sb3_extra_buffers import codecs
+from sb3_extra_buffers import codecs, heaps
 from sb3_extra_buffers.codecs import CellSpec, bind
 from sb3_extra_buffers.errors import ParameterError
 
@@ -32,3 +32,14 @@ def test_it_is_listed_bound_and_reads_the_shorthand_of_a_name_that_ends_in_a_dig
 def test_its_levels_are_checked_by_the_core():
     with pytest.raises(ParameterError, match=r"codec 'bz2': level=10 is not allowed; levels: 1 to 9"):
         bind("bz2/10", CellSpec(np.uint8, 10))
+
+
+def test_a_strangers_heap_is_listed_and_evicts():
+    assert heaps.names() == ("fifo", "memory", "ring")
+    heap = heaps.create("fifo", 10, capacity=100)
+    for cell in range(5):
+        heap.reserve(np.array([cell]), 40)[:] = cell
+        heap.commit(np.array([40]))
+    starts, _ = heap.locate(np.arange(10))
+    assert np.flatnonzero(starts >= 0).tolist() == [3, 4]
+    assert heap.evicted == heaps.Evictions(3, 3, 120)

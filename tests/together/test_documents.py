@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sb3_extra_buffers import codecs, errors
-from sb3_extra_buffers.registry.unknown import unknown_name
+from sb3_extra_buffers.registry.discovery import unknown_name
 from sb3_extra_buffers.testing import CODEC_RULES, HEAP_RULES, HeapSubject, NotApplicable
 from scripts.draw_pictures import IMAGES, PICTURES
 
@@ -25,6 +25,7 @@ DOCUMENTS = [
     *sorted(ROOT.glob("packages/*/README.md")),
     ROOT / "examples/README.md",
     ROOT / "examples/plugin-template/README.md",
+    ROOT / "examples/heap-template/README.md",
 ]
 
 
@@ -112,15 +113,20 @@ def test_the_codec_in_the_tutorial_is_the_template():
     assert f"```python\n{template}```" in (ROOT / "docs" / "write-a-codec.md").read_text()
 
 
+def test_the_heap_in_the_tutorial_is_the_template():
+    template = (ROOT / "examples/heap-template/src/sb3_extra_buffers_heap_fifo/fifo.py").read_text()
+    assert f"```python\n{template}```" in (ROOT / "docs" / "write-a-heap.md").read_text()
+
+
 def test_the_heap_in_the_tutorial_keeps_every_rule(monkeypatch):
     text = (ROOT / "docs" / "write-a-heap.md").read_text()
     source = next(
-        block for block in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE) if "FlatHeap" in block
+        block for block in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE) if "FifoHeap" in block
     )
     module = types.ModuleType("heap_from_the_tutorial")
     monkeypatch.setitem(sys.modules, module.__name__, module)  # so that it pickles
     exec(source, vars(module))
-    subject = HeapSubject("flat", module.sb3_extra_buffers_heap())
+    subject = HeapSubject("fifo", module.sb3_extra_buffers_heap(), {"capacity": 1 << 22})
     for rule in HEAP_RULES:
         with contextlib.suppress(NotApplicable):
             rule.verify(subject)

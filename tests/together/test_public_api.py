@@ -11,7 +11,7 @@ RECORDED = json.loads(Path(__file__).with_name("public_api.json").read_text())
 
 #: Signatures that got optional parameters since, after all that were recorded.
 EXTENDED = {
-    "CodecPlugin": ", automatic=…)",
+    "CodecPlugin": ", automatic=…, identity=…)",
     "HeapPlugin": ", grows=…, in_memory=…, fits_worst_case=…, local=…)",
 }
 

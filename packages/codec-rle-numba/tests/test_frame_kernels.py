@@ -1,5 +1,7 @@
 """The compiled frame kernels keep every rule of the contract, among them: they do what the reference does."""
 
+import ctypes
+import mmap
 import pickle
 
 import numpy as np
@@ -10,6 +12,7 @@ from sb3_extra_buffers.frames import FrameGeometry, Streams
 from sb3_extra_buffers.frames.streams import PATTERNS
 from sb3_extra_buffers.frames.workbench import Workbench
 from sb3_extra_buffers.testing import KernelConformance
+from sb3_extra_buffers.testing.processes import in_forked_child
 from sb3_extra_buffers_codec_rle_numba import jit
 from sb3_extra_buffers_codec_rle_numba.frame_kernels import NumbaKernels, plan_read, read_rows, write_rows
 from sb3_extra_buffers_codec_rle_numba.rle_jit import decode_rows
@@ -94,3 +97,27 @@ def test_references_of_another_kind_are_refused(array):
     streams = Streams(FrameGeometry(1, 1, 8), 4, 1, 10, 20)
     with pytest.raises(TypeError):
         NumbaKernels().write(streams, array, np.zeros((4, 8), np.uint8), 0)
+
+
+def test_a_chunk_at_the_end_of_a_page_is_not_read_beyond_it():
+    """The last step of the chunk has size 0, which kernels never write, and the next page is protected."""
+    bench = Workbench(frames.create("numba"), FrameGeometry(1, 1, 64), 20, 1, chunk=4)
+    rows = np.zeros((6, 64), np.uint8)
+    rows[:, 0] = np.arange(1, 7)
+    bench.write(np.arange(6), rows)
+    ((slot, packed),) = bench.shelf.packed.items()
+    steps = 2 * 4 + 2 * 4  # behind the counts and the steps of four patches
+    packed = np.concatenate([packed[:steps], np.zeros(2, np.uint8), packed[steps:]])
+    packed[6] += 1
+    memory = mmap.mmap(-1, 2 * mmap.PAGESIZE)
+    page = np.frombuffer(memory, np.uint8, mmap.PAGESIZE)
+    page[-len(packed) :] = packed
+    bench.shelf.packed[slot] = page[-len(packed) :]
+
+    def read():
+        libc = ctypes.CDLL(None, use_errno=True)
+        address = ctypes.c_void_p(page.ctypes.data + mmap.PAGESIZE)
+        assert libc.mprotect(address, ctypes.c_size_t(mmap.PAGESIZE), 0) == 0
+        np.testing.assert_array_equal(bench.read(np.arange(6)), rows)
+
+    in_forked_child(read)

@@ -200,7 +200,7 @@ def test_a_device_that_is_not_there_or_keeps_nothing_is_refused(device):
 
 
 def test_a_size_that_cannot_be_had_says_so():
-    with pytest.raises(HeapFullError, match=f"{2**60} bytes could not be had"):
+    with pytest.raises(HeapFullError, match=f"could not allocate {2**60} bytes"):
         RawBuffer(2**60)
 
 

@@ -51,6 +51,12 @@ def helper(function: F) -> F:
     return compiled
 
 
+def outlined(function: F) -> F:
+    """A function that kernels rarely call; compiled on its own, so that the code around the call stays small."""
+    compiled: F = njit(**_OPTIONS)(function)
+    return compiled
+
+
 def kernel(signature: Any) -> Callable[[F], F]:
     """A function that Python calls, compiled at once or loaded from the disk cache."""
 
@@ -65,8 +71,8 @@ def kernel(signature: Any) -> Callable[[F], F]:
         except (RuntimeError, OSError, AttributeError) as error:
             if isinstance(error, RuntimeError) and "cannot cache function" not in str(error):
                 raise
-            # The cache is not writable, the disk is full, or this version of numba keeps its stamps elsewhere: compile in
-            # every process.
+            # The cache is not writable, the disk is full, or this numba keeps its stamps elsewhere: compile in every
+            # process.
             dispatcher = njit(signature, **_OPTIONS)(function)
         compiled: F = dispatcher
         return compiled

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sb3_extra_buffers_codec_rle_numba.jit import copy, helper, load, prefetch, store, trailing_zeros
+from sb3_extra_buffers_codec_rle_numba.jit import copy, helper, load, outlined, prefetch, store, trailing_zeros
 
 U = np.uint64
 _WORD = U(0)
@@ -105,7 +105,7 @@ def write_patch(old: Any, new: Any, nbytes: Any, steps: Any, content: Any) -> An
 def apply_patch(frame: Any, nbytes: Any, steps: Any, count: Any, content: Any, limit: Any) -> Any:
     """Apply a patch to a frame; return where the content of the next patch begins, or 0 if this one is damaged.
 
-    ``limit`` is the end of the chunk's content; seven more bytes can be read there.
+    ``limit`` is the end of the chunk's content. Eight more bytes are read there at most.
     """
     place, end = frame, frame + nbytes
     for _ in range(count):
@@ -126,6 +126,34 @@ def apply_patch(frame: Any, nbytes: Any, steps: Any, count: Any, content: Any, l
         content += size
         place += size
     return content
+
+
+@outlined
+def apply_patch_at_page_end(frame: Any, nbytes: Any, steps: Any, count: Any, content: Any, limit: Any) -> Any:
+    """The same for a chunk that ends with its page: no byte after its padding is read.
+
+    In all other chunks, the padding has seven bytes and the eighth is in the same page. Only a damaged chunk has a step
+    of size 0 after its last byte of content.
+    """
+    place, end = frame, frame + nbytes
+    for _ in range(count):
+        step = U(load(steps, np.uint16(0)))
+        steps += U(2)
+        size = step >> U(8)
+        skip = step & _MAX_STEP
+        place += skip if size else skip << _LEAP_BITS
+        if place + size > end or content + size > limit:
+            return U(0)
+        copy(place, content, size)
+        content += size
+        place += size
+    return content
+
+
+@helper
+def ends_with_page(address: Any) -> Any:
+    """Whether the byte at this address may be in another page than the one before it; pages may be larger."""
+    return address & U(4095) == U(0)
 
 
 @helper

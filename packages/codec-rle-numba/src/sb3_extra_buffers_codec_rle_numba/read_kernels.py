@@ -9,7 +9,15 @@ from numba import types
 
 from sb3_extra_buffers.frames.streams import ZERO
 from sb3_extra_buffers_codec_rle_numba.jit import copy, helper, kernel, prefetch, store
-from sb3_extra_buffers_codec_rle_numba.patches import PADDING, apply_patch, fill_zero, load_count, scatter_frames
+from sb3_extra_buffers_codec_rle_numba.patches import (
+    PADDING,
+    apply_patch,
+    apply_patch_at_page_end,
+    ends_with_page,
+    fill_zero,
+    load_count,
+    scatter_frames,
+)
 from sb3_extra_buffers_codec_rle_numba.table import (
     BACKS,
     BASE,
@@ -138,7 +146,7 @@ def _supply(table: Any, stream: Any, needs: Any, count: Any, plan: Any) -> Any:
     need = U(0)
     while need < count:
         slot = int64(needs, need * U(2)) // room
-        first, size, place = slot * room, int32(table[SIZES], slot), S(-1)
+        first, size, place, at_page_end = slot * room, int32(table[SIZES], slot), S(-1), False
         if slot == int32(table[OPEN], stream):
             counts = table[COUNTS] + stream * room * width
             steps = table[STEPS] + stream * table[STEPS_NBYTES]
@@ -156,11 +164,15 @@ def _supply(table: Any, stream: Any, needs: Any, count: Any, plan: Any) -> Any:
             if content > limit:
                 return place
             base = U(plan[BASE_OF, place])
+            at_page_end = ends_with_page(counts + length)
         frame = int64(needs, need * U(2) + U(1))
         copy(frame, base, nbytes)
         for offset in range(size):
             number = load_count(counts + U(offset) * width, width)
-            content = apply_patch(frame, nbytes, steps, number, content, limit)
+            if at_page_end:
+                content = apply_patch_at_page_end(frame, nbytes, steps, number, content, limit)
+            else:
+                content = apply_patch(frame, nbytes, steps, number, content, limit)
             if content == U(0):
                 return place
             steps += number * U(2)

@@ -20,7 +20,7 @@ def test_every_installed_codec_binds_by_its_bare_name():
     ("codec", "message"),
     [
         ("gzip10", r"codec 'gzip': level=10 is not allowed; levels: 0 to 9 \(default 9\)\."),
-        ("gzip-1", r"level=-1 is not allowed; levels: 0 to 9 .*«gzip-1» reads as level -1; gzip/1 is level 1"),
+        ("gzip-1", r"level=-1 is not allowed; levels: 0 to 9 .*gzip-1 means level -1; gzip/1 is level 1"),
         (CodecSpec("gzip", {"level": True}), "level=True is not allowed; it must be an int; levels: 0 to 9"),
         ("none7", "codec 'none': level=7 is not allowed; it takes no parameters"),
         ("rle5", "codec 'rle': level=5"),

@@ -8,7 +8,7 @@ import zlib
 
 import numpy as np
 
-from sb3_extra_buffers.codecs import CodecPlugin, CodecSpec, Levels
+from sb3_extra_buffers.codecs import Automatic, CodecPlugin, CodecSpec, Levels
 from sb3_extra_buffers.errors import PayloadError
 from sb3_extra_buffers.memory import view_bytes
 
@@ -20,7 +20,9 @@ class Honest:
 
     breaks: frozenset[str] = frozenset()
     detects_corruption = True
-    levels = None
+    levels: Levels | None = None
+    automatic: Automatic | None = None
+    identity = False
 
     def __init__(self, spec, cell):
         self.spec, self.cell = spec, cell
@@ -28,7 +30,8 @@ class Honest:
 
     @classmethod
     def plugin(cls):
-        return CodecPlugin(protocol=1, factory=cls, summary=cls.__doc__, levels=cls.levels)
+        declared = {"levels": cls.levels, "automatic": cls.automatic, "identity": cls.identity}
+        return CodecPlugin(protocol=1, factory=cls, summary=cls.__doc__, **declared)
 
     def encode(self, cell, /):
         view = self.cell.view("liar", "cell", cell)
@@ -51,7 +54,7 @@ class Honest:
 class RunsOverAt65536(Honest):
     """Counts elements in two bytes."""
 
-    breaks = frozenset({"round-trip"})
+    breaks = frozenset({"round-trip", "threads"})
 
     def decode_into(self, payload, out, /):
         super().decode_into(payload, out)
@@ -74,7 +77,16 @@ class MakesZerosPositive(Honest):
 class ForgetsNaNPayloads(Honest):
     """Normalises every NaN, also those that arbitrary bytes happen to make."""
 
-    breaks = frozenset({"special-floats", "round-trip", "any-buffer", "batch-decode", "damage-contained"})
+    breaks = frozenset(
+        {
+            "any-buffer",
+            "batch-decode",
+            "cells-alike",
+            "damage-contained",
+            "round-trip",
+            "special-floats",
+        }
+    )
 
     def encode(self, cell, /):
         data = np.frombuffer(self.cell.view("liar", "cell", cell), self.cell.dtype.newbyteorder("=")).copy()
@@ -96,7 +108,7 @@ class UnderstatesItsBound(Honest):
 class SaltsPayloads(Honest):
     """Never writes the same payload twice."""
 
-    breaks = frozenset({"repeatable", "any-buffer", "batch-encode"})
+    breaks = frozenset({"any-buffer", "batch-encode", "repeatable", "threads"})
     count = 0
 
     def __init__(self, spec, cell):
@@ -125,23 +137,24 @@ class WritesToItsInput(Honest):
     # Whoever compares what comes back with what went in sees it.
     breaks = frozenset(
         {
-            "input-unchanged",
-            "round-trip",
-            "special-floats",
-            "repeatable",
             "any-buffer",
-            "wrong-size",
-            "fills-output",
-            "batch-encode",
-            "batch-decode",
-            "damage-contained",
-            "threads",
-            "fork",
-            "pickle",
-            "spec-complete",
             "batch-damage",
+            "batch-decode",
+            "batch-encode",
             "bounded-memory",
+            "cells-alike",
+            "damage-contained",
             "damage-detected",
+            "fills-output",
+            "fork",
+            "input-unchanged",
+            "pickle",
+            "repeatable",
+            "round-trip",
+            "spec-complete",
+            "special-floats",
+            "threads",
+            "wrong-size",
         }
     )
 
@@ -193,6 +206,7 @@ class SkipsZeros(Honest):
         {
             "any-buffer",
             "batch-decode",
+            "cells-alike",
             "damage-contained",
             "fills-output",
             "fork",
@@ -450,6 +464,93 @@ class MisstatesItsCell(Honest):
     def __init__(self, spec, cell):
         super().__init__(spec, cell)
         self.cell = type(cell)(np.uint8, cell.nbytes)
+
+
+class CachesCells(Honest):
+    """Remembers decoded cells by the length and the first bytes of their payloads."""
+
+    breaks = frozenset({"cells-alike"})
+
+    def __init__(self, spec, cell):
+        super().__init__(spec, cell)
+        self.cache = {}
+
+    def decode_into(self, payload, out, /):
+        source = view_bytes("liar", "payload", payload)
+        super().decode_into(source, out)
+        target, key = view_bytes("liar", "out", out), (len(source), bytes(source[:200]))
+        if len(source) > 1000:
+            target[:] = self.cache.setdefault(key, bytes(target))
+
+
+class LeaksPayloads(Honest):
+    """Keeps every payload that it has made."""
+
+    breaks = frozenset({"codec-leaks"})
+
+    def encode(self, cell, /):
+        payload = super().encode(cell)
+        self.__dict__.setdefault("kept", []).append(payload)
+        return payload
+
+
+class LeaksNativeMemory(Honest):
+    """Takes memory from the C library for every cell and never gives it back."""
+
+    breaks = frozenset({"codec-leaks"})
+
+    def decode_into(self, payload, out, /):
+        super().decode_into(payload, out)
+        libc = ctypes.CDLL(None)
+        libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+        ctypes.memset(libc.malloc(len(payload)), 1, len(payload))
+
+
+class EncodesInSharedMemory(Honest):
+    """Copies each cell into one scratch buffer, and encodes from there."""
+
+    breaks = frozenset({"threads"})
+
+    def encode(self, cell, /):
+        if "scratch" not in self.__dict__:
+            self.scratch = np.empty(self.cell.nbytes, np.uint8)
+        self.scratch[:] = np.frombuffer(self.cell.view("liar", "cell", cell), np.uint8)
+        return super().encode(self.scratch)
+
+
+class DecodesInSharedMemory(Honest):
+    """Decodes into one scratch buffer, and copies from there."""
+
+    breaks = frozenset({"threads"})
+
+    def decode_into(self, payload, out, /):
+        if "scratch" not in self.__dict__:
+            self.scratch = np.empty(self.cell.nbytes, np.uint8)
+        target = self.cell.view("liar", "out", out, writable=True)
+        super().decode_into(payload, self.scratch)
+        target[:] = memoryview(self.scratch)
+
+
+class NamesAnUnknownLevel(Honest):
+    """Would be chosen at a level that it does not have."""
+
+    breaks = frozenset({"automatic"})
+    levels = Levels(5, ((1, 9),))
+    automatic = Automatic(1.0, (1, 10))
+
+
+class IsNotIdentity(Honest):
+    """Declares that its payloads are its cells, and adds a checksum."""
+
+    breaks = frozenset({"identity"})
+    identity = True
+
+
+class WantsNegativeShares(Honest):
+    """Declares that fewer bytes than none repay a thread."""
+
+    breaks = frozenset({"declares-itself"})
+    min_nbytes_per_thread = -1
 
 
 LIARS = [liar for liar in list(globals().values()) if isinstance(liar, type) and issubclass(liar, Honest)]

@@ -1,24 +1,29 @@
 """Heaps that lie. Each is a built-in one but for one thing, and names the rules that this must break, all of them."""
 
 import os
+from contextlib import suppress
 
 import numpy as np
 
-from sb3_extra_buffers.heaps import Evictions, HeapPlugin
+from sb3_extra_buffers.errors import HeapFullError
+from sb3_extra_buffers.heaps import Evictions, HeapPlugin, StateError, TableHeap
 from sb3_extra_buffers.heaps.memory import MemoryHeap
 from sb3_extra_buffers.heaps.ring import RingHeap
+from sb3_extra_buffers.memory import FlatBytes
 
 
 class HonestMemory(MemoryHeap):
     """Keeps every rule."""
 
     breaks: frozenset[str] = frozenset()
+    declares: dict[str, object] = {}
 
 
 class HonestRing(RingHeap):
     """Keeps every rule."""
 
     breaks: frozenset[str] = frozenset()
+    declares: dict[str, object] = {}
 
 
 class ShowsReservations(HonestMemory):
@@ -35,7 +40,7 @@ class ShowsReservations(HonestMemory):
 class ReservesTooMuch(HonestMemory):
     """Hands out and believes in more room than was asked for."""
 
-    breaks = frozenset({"reservation", "wrong-lengths", "wrong-cells"})
+    breaks = frozenset({"put", "reservation", "wrong-cells", "wrong-lengths"})
 
     def reserve(self, cells, worst_case_bytes, /):
         super().reserve(cells, worst_case_bytes + 16)
@@ -45,7 +50,9 @@ class ReservesTooMuch(HonestMemory):
 class IgnoresOverwrites(HonestMemory):
     """Keeps the first payload of every cell."""
 
-    breaks = frozenset({"read-back", "random-workload", "holes-closed", "pickle", "fork"})
+    breaks = frozenset(
+        {"fork", "holes-closed", "large-payloads", "pickle", "put", "random-workload", "read-back", "state"}
+    )
 
     def _store(self, cells, payloads, lengths):
         if not self._lengths[cells].any():
@@ -55,7 +62,9 @@ class IgnoresOverwrites(HonestMemory):
 class MiscountsLiveBytes(HonestMemory):
     """Never subtracts what was overwritten."""
 
-    breaks = frozenset({"read-back", "random-workload", "holes-closed", "pickle", "fork"})
+    breaks = frozenset(
+        {"fork", "holes-closed", "large-payloads", "pickle", "put", "random-workload", "read-back", "state"}
+    )
 
     def _forget(self, cells):
         live = self._live
@@ -102,7 +111,7 @@ class TakesCellsTwice(HonestMemory):
 class WrapsNegativeCells(HonestMemory):
     """Counts negative cells from the end, as Python does."""
 
-    breaks = frozenset({"wrong-cells"})
+    breaks = frozenset({"put", "wrong-cells"})
 
     def _as_cells(self, cells):
         cells = np.asarray(cells)
@@ -124,7 +133,7 @@ class BelievesLengths(HonestMemory):
 class NeverReuses(HonestMemory):
     """Leaves every emptied segment where it is."""
 
-    breaks = frozenset({"steady-state", "holes-closed"})
+    breaks = frozenset({"heap-leaks", "holes-closed", "steady-state"})
 
     def _drop(self, number):
         """Would free the segment."""
@@ -146,7 +155,7 @@ class MovesInSilence(HonestMemory):
 class ClearsHalf(HonestMemory):
     """Forgets to empty the last cell."""
 
-    breaks = frozenset({"clear", "random-workload"})
+    breaks = frozenset({"clear", "random-workload", "state"})
 
     def clear(self):
         last = self._starts[-1], self._lengths[-1]
@@ -169,7 +178,7 @@ class PicklesNothing(HonestMemory):
 class EvictsTheNewest(HonestRing):
     """Refuses to make room: drops what it should store."""
 
-    breaks = frozenset({"evicts-oldest", "evicting-workload", "stale-position", "too-large"})
+    breaks = frozenset({"evicting-workload", "eviction-counts", "evicts-oldest", "stale-position", "too-large"})
 
     def _store(self, cells, payloads, lengths):
         if self._live + len(payloads) <= self._capacity or len(payloads) > self._capacity:
@@ -179,7 +188,7 @@ class EvictsTheNewest(HonestRing):
 class EvictsCellByCell(HonestRing):
     """Tears rows apart."""
 
-    breaks = frozenset({"evicts-oldest", "evicting-workload"})
+    breaks = frozenset({"evicting-workload", "eviction-counts", "evicts-oldest"})
 
     def _store(self, cells, payloads, lengths):
         super()._store(cells, payloads, lengths)
@@ -189,7 +198,7 @@ class EvictsCellByCell(HonestRing):
 class DoesNotCount(HonestRing):
     """Evicts in silence."""
 
-    breaks = frozenset({"evicts-oldest"})
+    breaks = frozenset({"evicts-oldest", "eviction-counts"})
 
     @property
     def evicted(self):
@@ -199,7 +208,7 @@ class DoesNotCount(HonestRing):
 class CountsReplacements(HonestRing):
     """Takes every overwritten cell for an evicted one."""
 
-    breaks = frozenset({"replacing-is-not-evicting", "evicts-oldest", "random-workload"})
+    breaks = frozenset({"eviction-counts", "evicts-oldest", "random-workload", "replacing-is-not-evicting"})
 
     def _forget(self, cells):
         replaced = int((self._starts[cells] >= 0).sum())
@@ -232,7 +241,7 @@ class TakesAnyCapacity(HonestRing):
 class ReadsStalePositions(HonestRing):
     """Returns what has been written over."""
 
-    breaks = frozenset({"stale-position", "wrong-position"})
+    breaks = frozenset({"stale-position", "state", "wrong-position"})
 
     def view(self, start, length, /):
         place = start % self._capacity
@@ -245,7 +254,20 @@ class ReadsStalePositions(HonestRing):
 class PretendsToBeEmpty(HonestMemory):
     """Says that a new heap holds its first cell."""
 
-    breaks = frozenset({"empty", "reservation", "wrong-cells", "wrong-lengths", "random-workload", "clear", "pickle"})
+    breaks = frozenset(
+        {
+            "clear",
+            "empty",
+            "pickle",
+            "put",
+            "random-workload",
+            "reservation",
+            "state",
+            "state-refused",
+            "wrong-cells",
+            "wrong-lengths",
+        }
+    )
 
     def locate(self, cells, /):
         starts, lengths = super().locate(cells)
@@ -266,10 +288,279 @@ class ForgetsInChildren(HonestMemory):
         return super().view(start, length) if os.getpid() == self.home else memoryview(bytes(length))
 
 
+class ZeroesLargePayloads(HonestMemory):
+    """Loses what lies beyond 64 KiB of a payload."""
+
+    breaks = frozenset({"grows", "large-payloads", "put"})
+    limit = 1 << 16
+
+    def _store(self, cells, payloads, lengths):
+        data, begin = bytearray(payloads), 0
+        for length in lengths:
+            keep = min(length, self.limit)
+            data[begin + keep : begin + length] = bytes(length - keep)
+            begin += length
+        super()._store(cells, memoryview(data), lengths)
+
+    def put(self, cell, parts, nbytes, /):
+        self.reserve(np.array([cell]), nbytes)[:] = np.concatenate(parts)
+        self.commit(np.array([nbytes]))
+
+
+class ZeroesHugePayloads(ZeroesLargePayloads):
+    """Loses what lies beyond 1 MiB of a payload."""
+
+    breaks = frozenset({"large-payloads"})
+    limit = 1 << 20
+
+
+class HidesItsMemory(HonestMemory):
+    """Counts the index alone."""
+
+    breaks = frozenset({"nbytes"})
+
+    @property
+    def nbytes(self):
+        return self._index_nbytes()
+
+
+class ClaimsAFile(HonestRing):
+    """Says that its payloads are in a file, and counts them all the same."""
+
+    breaks = frozenset({"nbytes"})
+    payloads_in_memory = False
+
+
+class LeaksPayloads(HonestMemory):
+    """Keeps every payload that was ever written, and does not count it."""
+
+    breaks = frozenset({"heap-leaks"})
+
+    def _store(self, cells, payloads, lengths):
+        self.__dict__.setdefault("kept", []).append(bytes(payloads))
+        super()._store(cells, payloads, lengths)
+
+
+class LeaksItsIndex(HonestRing):
+    """Counts more memory with every row, as if it kept it."""
+
+    breaks = frozenset({"heap-leaks"})
+
+    def _index_nbytes(self):
+        return super()._index_nbytes() + (self._tail << 3)
+
+
+class CountsOneRowForAll(HonestRing):
+    """Counts what is dropped at once as one row."""
+
+    breaks = frozenset({"eviction-counts"})
+
+    def _evict(self, cells, rows):
+        return super()._evict(cells, min(rows, 1))
+
+
+class CountsHalfTheBytes(HonestRing):
+    """Counts the bytes of the last cell only."""
+
+    breaks = frozenset({"evicts-oldest", "eviction-counts"})
+
+    def _evict(self, cells, rows):
+        nbytes = self._evicted.nbytes + self._length_of[cells[-1]]
+        starts = super()._evict(cells, rows)
+        self._evicted = Evictions(self._evicted.rows, self._evicted.cells, nbytes)
+        return starts
+
+
+class AlwaysHopes(HonestRing):
+    """Never says that a row fits no heap of its size."""
+
+    breaks = frozenset({"never-fits", "refuse-too-large"})
+
+    def refuse_too_large(self, lengths):
+        if sum(lengths) > self._capacity:
+            raise HeapFullError(self.label, sum(lengths), self._capacity)
+
+    def _plan(self, lengths, total):
+        self.refuse_too_large(lengths)
+        return super()._plan(lengths, total)
+
+
+class RefusesTooMuch(HonestRing):
+    """Says of a row that just fits that it never does, before it is written."""
+
+    breaks = frozenset({"refuse-too-large"})
+
+    def refuse_too_large(self, lengths):
+        super().refuse_too_large([sum(lengths) + 1])
+
+
+class HonestStrictRing(HonestRing):
+    """Refuses what finds no room. Keeps every rule."""
+
+    refuses_when_full = True
+
+    def _check_room(self, cells, oldest):
+        overtaken, starts, _ = self._queue.before(oldest)
+        for cell, start in zip(overtaken.tolist(), starts.tolist()):
+            if self._start_of[cell] == start and cell not in cells:
+                raise HeapFullError(self.label, 1, self._capacity)
+
+
+class StrictInWordsOnly(HonestStrictRing):
+    """Says that it refuses, and evicts."""
+
+    breaks = frozenset({"refuses-when-full"})
+
+    def _check_room(self, cells, oldest):
+        """Would refuse."""
+
+
+class GivesUpAtOnce(HonestStrictRing):
+    """Says of every row that finds no room that it never fits."""
+
+    breaks = frozenset({"refuses-when-full"})
+
+    def _check_room(self, cells, oldest):
+        try:
+            super()._check_room(cells, oldest)
+        except HeapFullError as error:
+            error.never_fits = True
+            raise
+
+
+class PutsBackwards(HonestMemory):
+    """Joins the parts of a payload in the wrong order."""
+
+    breaks = frozenset({"put"})
+
+    def put(self, cell, parts, nbytes, /):
+        super().put(cell, parts[::-1], nbytes)
+
+
+class PutsAnywhere(HonestMemory):
+    """Counts negative cells from the end."""
+
+    breaks = frozenset({"put"})
+
+    def put(self, cell, parts, nbytes, /):
+        super().put(cell % self.cells, parts, nbytes)
+
+
+class HonestRemote(HonestMemory):
+    """Fetches payloads into an array. Keeps every rule."""
+
+    def bring(self, starts, lengths, /):
+        content = np.frombuffer(bytearray(self._join(starts, lengths) or b"0"), np.uint8)
+        return FlatBytes(content), lengths.cumsum() - lengths
+
+
+class BringsInItsOwnOrder(HonestRemote):
+    """Fetches payloads in the order of the heap."""
+
+    breaks = frozenset({"bring"})
+
+    def bring(self, starts, lengths, /):
+        order = np.argsort(starts, kind="stable")
+        return super().bring(starts[order], lengths[order])
+
+
+class BringsOnce(HonestRemote):
+    """Fetches a payload once, however often it is asked for."""
+
+    breaks = frozenset({"bring"})
+
+    def bring(self, starts, lengths, /):
+        _, first = np.unique(starts, return_index=True)
+        return super().bring(starts[np.sort(first)], lengths[np.sort(first)])
+
+
+class SavesWithoutCounts(HonestRing):
+    """Forgets what it has evicted when it is saved."""
+
+    breaks = frozenset({"state"})
+
+    def state(self):
+        found = super().state()
+        found.facts["evicted"] = [0, 0, 0]
+        return found
+
+
+class RestoresBackwards(HonestRing):
+    """Saves rows in the order of writing, and restores them in the opposite one."""
+
+    breaks = frozenset({"state-keeps-order"})
+
+    def state(self):
+        return TableHeap.state(self)
+
+    def restore(self, state):
+        TableHeap.restore(self, state)
+        cells, lengths = state.arrays["order"].tolist(), state.arrays["lengths"].tolist()
+        rows = np.flatnonzero(state.arrays["rows"])
+        contents = {cell: bytes(self.view(*(part.item() for part in self.locate(np.array([cell]))))) for cell in cells}
+        evicted = self._evicted
+        self.clear()
+        for first, last in reversed(list(zip(rows, [*rows[1:], len(cells)]))):
+            row = cells[first:last]
+            self._store(row, memoryview(b"".join(contents[cell] for cell in row)), lengths[first:last])
+        self._evicted = evicted
+
+
+class TakesAnyState(HonestMemory):
+    """Becomes what it can, and ignores the rest."""
+
+    breaks = frozenset({"state-refused"})
+
+    def restore(self, state):
+        with suppress(StateError):
+            super().restore(state)
+
+
+class RewritesItsLog(HonestMemory):
+    """Saves under one name what is written over."""
+
+    breaks = frozenset({"state", "state-logs"})
+
+    def _begin_log(self, segment):
+        segment.log = segment.log_begin = 0
+
+
+class NamesAStranger(HonestMemory):
+    """Declares a parameter of this machine that it does not have."""
+
+    breaks = frozenset({"declarations"})
+    declares = {"local": ("folder",)}
+
+
+class FitsWithoutCapacity(HonestMemory):
+    """Wants the worst case as its capacity, and has none."""
+
+    breaks = frozenset({"declarations"})
+    declares = {"fits_worst_case": True}
+
+
+class RemoteInMemory(HonestRemote):
+    """Has its payloads elsewhere, and declares that they are in memory."""
+
+    breaks = frozenset({"declarations"})
+    declares = {"in_memory": True}
+
+
+class GrowsALittle(HonestMemory):
+    """Refuses more than 12 MiB."""
+
+    breaks = frozenset({"grows", "large-payloads"})
+
+    def _allocate(self, nbytes):
+        if self.capacity + nbytes > 12 << 20:
+            raise HeapFullError(self.label, nbytes, 0)
+        return super()._allocate(nbytes)
+
+
 LIARS = [liar for liar in list(globals().values()) if isinstance(liar, type) and hasattr(liar, "breaks")]
 
 
 def plugin(liar):
     """The liar as its distribution would hand it over."""
     required = ("capacity",) if issubclass(liar, RingHeap) else ()
-    return HeapPlugin(protocol=1, factory=liar, summary=liar.__doc__, required=required)
+    return HeapPlugin(1, liar, liar.__doc__, required, grows=issubclass(liar, MemoryHeap), **liar.declares)

@@ -10,7 +10,7 @@ from lying_codecs import LIARS, Honest
 from verdict import broken_rules
 
 from sb3_extra_buffers.testing import CODEC_RULES, BrokenRule, CodecSubject, freeze
-from sb3_extra_buffers.testing.golden import read_golden
+from sb3_extra_buffers.testing.freeze import read_golden
 
 
 @pytest.mark.parametrize("liar", LIARS, ids=lambda liar: liar.__name__)

@@ -122,7 +122,7 @@ class MmapHeap(RingHeap):
     def _open_file(self) -> BinaryIO:
         """Create the file at its full size."""
         try:
-            # Open as long as the heap lives, so no «with».
+            # Open as long as the heap exists, so not in a with statement.
             file = tempfile.TemporaryFile(dir=self._folder, prefix="sb3-extra-buffers-", buffering=0)  # noqa: SIM115
         except OSError as error:
             found, hint = str(error.strerror), "Choose a folder in which files can be created."

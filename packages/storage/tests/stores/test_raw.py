@@ -67,7 +67,7 @@ def test_memory_is_claimed_at_the_first_write_and_returned_when_cleared():
 
 def test_memory_that_cannot_be_had_is_an_error_and_the_store_is_as_before():
     store = RawStore(1 << 16, 1 << 44)
-    with pytest.raises(HeapFullError, match="could not be had"):
+    with pytest.raises(HeapFullError, match="could not allocate"):
         store.write(np.array([0]), np.empty((1, 0), np.uint8))
     assert store.stored_nbytes() == 0
 

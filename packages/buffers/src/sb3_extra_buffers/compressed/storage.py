@@ -24,7 +24,7 @@ from sb3_extra_buffers.compressed.spaces import NO_KEY, parts_of, shape_of
 from sb3_extra_buffers.errors import HeapStateError, ParameterError
 from sb3_extra_buffers.frames import CachingKernels, Contiguity
 from sb3_extra_buffers.heaps import FileHeap, Heap, StatefulHeap, StrictHeap
-from sb3_extra_buffers.memory import BLOCKS, BatchMemory, Bytes
+from sb3_extra_buffers.memory import BLOCKS, BatchMemory
 from sb3_extra_buffers.stores import (
     DeferredStore,
     EvictingStore,
@@ -59,19 +59,27 @@ class _Part:
     key: str
     #: The store as it was built; its state says what was chosen. ``None`` if observations have no elements.
     built: ObservationStore | None
+    #: The store that is used: the chosen one, once there is one; with prefetch, guarded.
+    store: ObservationStore | None
     observations: CompressedArray
     next_observations: CompressedArray | None
     #: Memory for observations and next observations of batches.
     memory: BatchMemory
 
     def __post_init__(self) -> None:
-        #: The store that is used: the chosen one, once there is one.
-        self.store = self.built
+        self._is_bytes = self.observations.is_plain and self.observations.dtype == np.uint8
 
-    def rows(self, values: NDArray[Any]) -> Bytes:
-        """A step as rows of bytes."""
-        array = self.observations
-        return as_rows(values, len(values)) if array.is_plain else array.stored_rows(values)
+    def write(self, cells: NDArray[np.int64], obs: NDArray[Any], next_obs: NDArray[Any]) -> None:
+        """Store observations and next observations of the right shape and dtype, C-contiguous."""
+        store, count = self.store, len(cells)
+        if store is None:
+            return
+        if self._is_bytes:
+            store.write(cells, obs.reshape(count, -1), next_obs.reshape(count, -1))
+        else:
+            store.write(cells, self.observations.stored_rows(obs), self.observations.stored_rows(next_obs))
+        if type(store) is DeferredStore:
+            self.store = resolve(store)
 
     def read_both(self, cells: NDArray[np.int64]) -> list[NDArray[Any]]:
         """Observations and next observations of these cells. Frames that both have are decoded once."""
@@ -151,15 +159,15 @@ class ObservationStorage:
         self._parts: list[_Part] = []
         stores = dict(zip(requests, built))
         for key, part in parts.items():
-            store = stores.get(key)
+            as_built = store = stores.get(key)
             if store is not None and self.worker is not None:
                 store = cast("ObservationStore", GuardedStore(store, self.worker))
             form = store, self._cells, shape_of(part), np.dtype(part.dtype), stored[key], batches
             following = self._array_type.over(*form) if has_next else None
             if following is not None:
                 following._is_next = True
-            # A batch has observations and next observations.
-            self._parts.append(_Part(key, store, self._array_type.over(*form), following, BatchMemory(2 * batches)))
+            memory = BatchMemory(2 * batches)
+            self._parts.append(_Part(key, as_built, store, self._array_type.over(*form), following, memory))
         self.observations = {part.key: part.observations for part in self._parts}
         following_by_key = ((part.key, part.next_observations) for part in self._parts)
         self.next_observations = {key: array for key, array in following_by_key if array is not None}
@@ -178,13 +186,11 @@ class ObservationStorage:
         """Store a step of all environments: contiguous arrays of the right shape and dtype, or dictionaries."""
         first = step * self._n_envs
         cells = np.arange(first, first + self._n_envs)
-        only = self._only
+        if self._only is not None:
+            self._only.write(cells, obs, next_obs)
+            return
         for part in self._parts:
-            own, following = (obs, next_obs) if only is not None else (obs[part.key], next_obs[part.key])
-            if part.store is not None:
-                part.store.write(cells, part.rows(own), part.rows(following))
-                if type(part.store) is DeferredStore:
-                    part.store = resolve(part.store)
+            part.write(cells, obs[part.key], next_obs[part.key])
 
     def read_both(self, cells: NDArray[np.int64]) -> dict[str, list[NDArray[Any]]]:
         """Observations and next observations of the same cells, by key."""
@@ -278,6 +284,8 @@ class ObservationStorage:
 
     def put_stores(self, found: State) -> State:
         """Add the states of all stores, without that of the heap."""
+        if self.worker is not None:
+            self.worker.wait()
         for number, part in enumerate(self._parts):
             if part.built is None:
                 continue
@@ -304,10 +312,12 @@ class ObservationStorage:
             if isinstance(part.built.active, PairStore):
                 own = _joined(own, state.part(str(len(self._parts) + number)))
             part.built.restore(own)
-            part.store = resolve(part.built)
+            if self.worker is None:  # a guarded store finds the chosen one itself
+                part.store = resolve(part.built)
 
     def _evicting(self) -> list[EvictingStore]:
-        return [store for store in (store.active for store in self.stores()) if isinstance(store, EvictingStore)]
+        actives: list[Any] = [store.active for store in self.stores()]
+        return [store for store in actives if isinstance(store, EvictingStore)]
 
 
 #: The name under which a store that keeps next observations apart has their state.

@@ -28,8 +28,7 @@ from sb3_extra_buffers.codecs import CellSpec
 from sb3_extra_buffers.compressed.options import CELLS, FRAMES
 from sb3_extra_buffers.errors import ExtraBuffersError, ParameterError
 from sb3_extra_buffers.progress import progress_bar
-from sb3_extra_buffers.stores.auto import MIN_NBYTES, pays
-from sb3_extra_buffers.stores.auto import BALANCED, MEMORY, SPEED
+from sb3_extra_buffers.stores.auto import BALANCED, MEMORY, MIN_NBYTES, SPEED, pays
 
 _BATCH, _ROUNDS, _SHORTLISTED = 32, 40, 5
 #: Why no codec was tried.

@@ -1,12 +1,20 @@
-"""What bytes become: the codec contract, the built-in codecs, and the way from a name to a bound codec."""
+"""Codecs turn cells into payloads and back: the contract, the built-in codecs, and the registry."""
 
 from sb3_extra_buffers.codecs.batch import decode_batch, encode_batch
-from sb3_extra_buffers.codecs.binding import CodecLike, bind, names, parse, registry
 from sb3_extra_buffers.codecs.byte_codec import ByteCodec
-from sb3_extra_buffers.codecs.cell import CellSpec
-from sb3_extra_buffers.codecs.plugin import CODEC_PROTOCOL, Automatic, CodecPlugin, Levels
-from sb3_extra_buffers.codecs.protocol import BatchCodec, Codec
-from sb3_extra_buffers.codecs.spec import CodecSpec
+from sb3_extra_buffers.codecs.plugin import (
+    CODEC_PROTOCOL,
+    Automatic,
+    CodecLike,
+    CodecPlugin,
+    Levels,
+    bind,
+    names,
+    parse,
+    registry,
+)
+from sb3_extra_buffers.codecs.protocol import BatchCodec, Codec, ThreadedCodec
+from sb3_extra_buffers.codecs.spec import CellSpec, CodecSpec
 from sb3_extra_buffers.registry import hookimpl
 
 __all__ = [
@@ -20,6 +28,7 @@ __all__ = [
     "CodecPlugin",
     "CodecSpec",
     "Levels",
+    "ThreadedCodec",
     "bind",
     "decode_batch",
     "encode_batch",

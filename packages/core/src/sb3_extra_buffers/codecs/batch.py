@@ -1,19 +1,32 @@
-"""Many cells at once, for every codec: natively where it can, in a loop where it cannot, on threads where that pays."""
+"""Batches of cells for every codec: by its own batch methods or a loop, on several threads where that is faster."""
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import threading
+from collections.abc import Callable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sb3_extra_buffers.codecs.pool import automatic_threads, run_split
 from sb3_extra_buffers.codecs.protocol import Codec
 from sb3_extra_buffers.errors import CellMismatchError, HeapStateError, ParameterError, PayloadError
 from sb3_extra_buffers.memory import Bytes, ByteSource, Indices, check_room, check_rows
 
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+#: More threads would compete with the environments and with torch for the same cores.
+MAX_AUTOMATIC_THREADS = 4
+
+_NAME = "sb3-extra-buffers"
+_pool: ThreadPoolExecutor | None = None
+_pool_size = 0
+
 
 def encode_batch(codec: Codec, rows: Bytes, out: Bytes) -> Indices:
-    """Encode every row into ``out``, one payload behind the other.
+    """Encode every row into ``out``, the payloads contiguous.
 
     :param codec: a bound codec
     :param rows: shape ``(n, codec.cell.nbytes)``, uint8
@@ -37,8 +50,8 @@ def decode_batch(
     :param starts: positions of the payloads in ``source``; they may repeat and come in any order
     :param lengths: sizes of the payloads in bytes
     :param out: shape ``(n, codec.cell.nbytes)``, uint8, C-contiguous
-    :param threads: how many threads shall work on it; ``None`` uses more than one if the codec declares that a batch
-        of this size gains from it (``min_nbytes_per_thread``)
+    :param threads: number of threads; ``None`` uses more than one if the codec declares that a batch of this size gains
+        from it (``min_nbytes_per_thread``)
     """
     name = codec.spec.name
     if not hasattr(source, "addresses"):
@@ -103,3 +116,55 @@ def _decode_loop(codec: Codec, source: ByteSource, starts: Indices, lengths: Ind
     except PayloadError as error:
         error.index = index
         raise
+
+
+def automatic_threads() -> int:
+    """The number of cores that this process may use, at most ``MAX_AUTOMATIC_THREADS``."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, MAX_AUTOMATIC_THREADS))
+
+
+def run_split(work: Callable[[slice], None], count: int, threads: int) -> None:
+    """Run ``work`` on contiguous slices of ``range(count)``, one per thread, the first on the calling thread.
+
+    :param work: called once per slice; an exception in any of them is raised here, after all have ended
+    :param count: number of items
+    :param threads: number of slices
+    """
+    if threading.current_thread().name.startswith(_NAME):
+        threads = 1  # a worker that waits for workers could wait forever
+    threads = max(1, min(threads, count))
+    if threads == 1:
+        work(slice(0, count))
+        return
+    edges = [count * part // threads for part in range(threads + 1)]
+    slices = [slice(low, high) for low, high in pairwise(edges)]
+    pool = _get_pool(threads - 1)
+    futures = [pool.submit(work, part) for part in slices[1:]]
+    try:
+        work(slices[0])
+    finally:
+        # Wait also if our own slice failed: the others still write into the caller's memory.
+        errors = [future.exception() for future in futures]
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+def _get_pool(workers: int) -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor  # brings logging along, which most processes never need
+
+    global _pool, _pool_size
+    if _pool is None or _pool_size < workers:
+        _pool, _pool_size = ThreadPoolExecutor(workers, thread_name_prefix=_NAME), workers
+    return _pool
+
+
+def _forget_pool() -> None:
+    global _pool, _pool_size
+    _pool, _pool_size = None, 0
+
+
+# Threads do not survive a fork: a child that inherited the pool would wait forever.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)

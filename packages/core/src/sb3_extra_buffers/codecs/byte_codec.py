@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from sb3_extra_buffers.codecs.cell import CellSpec
-from sb3_extra_buffers.codecs.spec import CodecSpec
+from sb3_extra_buffers.codecs.plugin import bind
+from sb3_extra_buffers.codecs.spec import CellSpec, CodecSpec
 from sb3_extra_buffers.errors import PayloadError
 from sb3_extra_buffers.memory import Buffer, Bytes, ByteSource, Indices, check_room, check_rows, view_bytes
 
@@ -32,19 +32,19 @@ class Decompressor(Protocol):
 
 
 class ByteCodec(ABC):
-    """Size checks, the raw escape, error translation, pickling and batches around two calls to a library.
+    """Size checks, raw storage, error translation, pickling and batches around two calls to a library.
 
-    A payload of exactly ``max_encoded_nbytes`` is the raw cell, any shorter one is what the library made of it: the
-    length alone tells them apart, so the escape costs no byte. A codec that promises to detect corruption appends a
-    CRC to the raw cell, because there is no library frame around it that would have one.
+    A payload of exactly ``max_encoded_nbytes`` is the raw cell, any shorter one was compressed by the library: the
+    length distinguishes them, so that no byte is needed. A codec that promises to detect corruption appends a CRC to
+    the raw cell, because there is no library frame around it.
 
-    :param spec: name and checked parameters, as the core hands them to the plugin's factory
+    :param spec: name and checked parameters, as the plugin's factory gets them
     :param cell: the cell to bind to
     """
 
     #: Whether a damaged payload is certain to raise. May be set per instance, before ``super().__init__``.
     detects_corruption: bool = False
-    #: How many decoded bytes repay waking a thread; ``None`` for a codec that is too quick to gain, or holds the lock.
+    #: Decoded bytes per thread from which a second thread is faster; ``None`` for a codec that does not gain from it.
     min_nbytes_per_thread: int | None = None
     #: What the library raises for a payload that it cannot decode.
     library_errors: ClassVar[tuple[type[Exception], ...]] = ()
@@ -59,7 +59,7 @@ class ByteCodec(ABC):
 
     @abstractmethod
     def compress(self, cell: memoryview) -> Buffer:
-        """Compress ``cell.nbytes`` bytes. The result may have any length; one that does not pay is discarded."""
+        """Compress ``cell.nbytes`` bytes. The result may have any length; one that saves nothing is discarded."""
 
     @abstractmethod
     def decompress_into(self, payload: memoryview, out: memoryview) -> None:
@@ -70,23 +70,23 @@ class ByteCodec(ABC):
         """
 
     def drain(self, decompressor: Decompressor, payload: memoryview, out: memoryview) -> None:
-        """Let a decompressor of the kind that zlib, bz2 and lzma have expand one stream, and no more than fits.
+        """Expand one stream with a decompressor object of zlib, bz2 or lzma, and no more than fits.
 
         :param decompressor: a new one
-        :param payload: a whole stream, with nothing behind it
+        :param payload: a whole stream, with nothing after it
         :param out: where the cell goes
         """
-        # One byte more than fits shows a payload that is too long without expanding all of it.
+        # One byte more than fits reveals a payload that is too long without expanding all of it.
         data = decompressor.decompress(payload, len(out) + 1)
         if not decompressor.eof or decompressor.unused_data:
             raise PayloadError(self.spec.name, len(payload), "its stream does not end where the payload ends")
         self.fill(out, data, payload)
 
     def fill(self, out: memoryview, data: Buffer, payload: memoryview) -> None:
-        """Copy what a library returned into ``out``, if it has the size of the cell.
+        """Copy the result of a library into ``out``, if it has the size of the cell.
 
         :param out: where the cell goes
-        :param data: what the library made of the payload
+        :param data: the result
         :param payload: the payload, for the error
         """
         if len(data) != len(out):
@@ -136,9 +136,7 @@ class ByteCodec(ABC):
         return f"<{type(self).__name__} {self.spec} for {self.cell}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Contexts and compiled code do not travel; the name and the parameters do.
-        from sb3_extra_buffers.codecs.binding import bind
-
+        # Contexts and compiled code cannot be pickled; the name and the parameters can.
         return bind, (self.spec, self.cell)
 
     def _decode(self, payload: memoryview, out: memoryview) -> None:

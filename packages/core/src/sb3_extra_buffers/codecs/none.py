@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from sb3_extra_buffers.codecs.byte_codec import ByteCodec
-from sb3_extra_buffers.codecs.cell import CellSpec
 from sb3_extra_buffers.codecs.plugin import CodecPlugin
-from sb3_extra_buffers.codecs.spec import CodecSpec
+from sb3_extra_buffers.codecs.spec import CellSpec, CodecSpec
 from sb3_extra_buffers.registry import hookimpl
 
 

@@ -1,19 +1,22 @@
-"""What a codec distribution hands over when its name is used for the first time."""
+"""Codec plugins: what a distribution declares, and how a name becomes a codec that is ready for use."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Union
 
-from sb3_extra_buffers.codecs.cell import CellSpec
 from sb3_extra_buffers.codecs.protocol import Codec
-from sb3_extra_buffers.codecs.spec import CodecSpec
-from sb3_extra_buffers.errors import ParameterError
-from sb3_extra_buffers.registry import Scalar, complete_parameters, hookspec
+from sb3_extra_buffers.codecs.spec import CellSpec, CodecSpec
+from sb3_extra_buffers.errors import ExtraBuffersError, ParameterError, PluginLoadError, PluginProtocolError
+from sb3_extra_buffers.registry import PluginKind, Registry, Scalar, complete_parameters, hookspec
+from sb3_extra_buffers.registry.homes import CODEC_HOMES
 
 #: The version of the codec contract that this core speaks. Raised only when existing codecs would break.
 CODEC_PROTOCOL = 1
+#: How a codec is named: the shorthand (``"zstd-5"``), a spec, or the JSON form of one.
+CodecLike = Union[str, CodecSpec, "Mapping[str, Any]"]
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ class CodecPlugin:
         if type(level) is not int:
             allowed = f"it must be an int; {allowed}"
         elif -level in self.levels:
-            hint = f"«{spec.name}{level}» reads as level {level}; {spec.name}/{-level} is level {-level}."
+            hint = f"{spec.name}{level} means level {level}; {spec.name}/{-level} is level {-level}."
         raise ParameterError(owner, "level", level, allowed, hint)
 
 
@@ -111,3 +114,65 @@ class CodecHooks:
     @hookspec(historic=True)
     def sb3_extra_buffers_codec(self) -> CodecPlugin:  # type: ignore[empty-body]
         """Return the codec that this module offers. One module, one codec, one entry point."""
+
+
+registry: Registry[CodecPlugin] = Registry(
+    PluginKind(
+        label="codec",
+        group="sb3_extra_buffers.codecs",
+        hooks=CodecHooks,
+        hook="sb3_extra_buffers_codec",
+        plugin_type=CodecPlugin,
+        protocol=CODEC_PROTOCOL,
+        homes=CODEC_HOMES,
+    )
+)
+
+
+def names() -> tuple[str, ...]:
+    """The names of all installed codecs, sorted. Reads metadata; imports no plugin."""
+    return registry.names()
+
+
+def parse(codec: CodecLike) -> CodecSpec:
+    """Parse the name of a codec, without importing it and without checking that it is installed."""
+    if isinstance(codec, CodecSpec):
+        return codec
+    if isinstance(codec, Mapping):
+        return CodecSpec.from_json(codec)
+    # Names that are not installed count too: the error for zstd-5 must say that zstd is missing.
+    return CodecSpec.parse(codec, {*names(), *registry.kind.homes})
+
+
+def bind(codec: CodecLike, cell: CellSpec) -> Codec:
+    """Load the codec's plugin, check its parameters and make it ready for cells of one kind.
+
+    Levels are checked, contexts are created and kernels are compiled here. Bind before you fork.
+
+    :param codec: ``"zstd-5"``, ``"lz4-frame/3"``, ``"rle"``, or a :class:`CodecSpec`
+    :param cell: dtype and element count of the cells
+    :return: a codec for these cells
+    """
+    if not isinstance(cell, CellSpec):
+        raise ParameterError("bind", "cell", cell, "it must be a CellSpec(dtype, count)")
+    spec = parse(codec)
+    plugin = registry.load(spec.name)
+    complete, offer = plugin.complete(spec), registry.offers()[spec.name][0]
+    try:
+        bound = plugin.factory(complete, cell)
+    except ExtraBuffersError:
+        raise
+    except Exception as cause:
+        text = f"binding {complete} to {cell} raised {type(cause).__name__}: {cause}"
+        raise PluginLoadError("codec", spec.name, str(offer), text) from cause
+    if not isinstance(bound, Codec):
+        missing = sorted(part for part in _CONTRACT if not hasattr(bound, part))
+        found = f"a {type(bound).__name__} without {', '.join(missing)}"
+        raise PluginProtocolError("codec", spec.name, str(offer), found, "an object that fulfils the Codec protocol")
+    return bound
+
+
+# Pickled codecs name the public module, so that private ones can be renamed.
+bind.__module__ = "sb3_extra_buffers.codecs"
+
+_CONTRACT = ("spec", "cell", "max_encoded_nbytes", "detects_corruption", "encode", "decode_into")

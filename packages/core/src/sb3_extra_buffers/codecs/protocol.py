@@ -3,16 +3,14 @@
 A codec turns the bytes of one *cell* into a *payload* and back, without losing a bit. It is bound to a cell (dtype
 and element count) before use, so everything that can be checked, allocated or compiled once is done there.
 
-The types below say what the methods look like. What they must *do* is said by the rules in
-:mod:`sb3_extra_buffers.testing`, which every codec can run against itself.
+The types below give the signatures. The rules in :mod:`sb3_extra_buffers.testing` check the behaviour.
 """
 
 from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from sb3_extra_buffers.codecs.cell import CellSpec
-from sb3_extra_buffers.codecs.spec import CodecSpec
+from sb3_extra_buffers.codecs.spec import CellSpec, CodecSpec
 from sb3_extra_buffers.memory import Buffer, Bytes, ByteSource, Indices
 
 
@@ -25,7 +23,7 @@ class Codec(Protocol):
 
     @property
     def spec(self) -> CodecSpec:
-        """Name and parameters, complete: binding it again gives a codec that reads every payload of this one."""
+        """Name and complete parameters: binding it again gives a codec that decodes every payload of this one."""
 
     @property
     def cell(self) -> CellSpec:
@@ -54,11 +52,24 @@ class Codec(Protocol):
         """
 
 
+# Optional capabilities. A codec has one if it has its members.
+
+
+@runtime_checkable
+class ThreadedCodec(Protocol):
+    """A codec that releases the interpreter lock, so that a batch may be decoded by several threads."""
+
+    @property
+    def min_nbytes_per_thread(self) -> int | None:
+        """Decoded bytes per thread from which another thread is faster; ``None`` if it never is."""
+
+
+@runtime_checkable
 class BatchCodec(Codec, Protocol):
-    """A codec that has a faster way to handle many cells. Optional: the core loops over single cells otherwise."""
+    """A codec with a faster way to handle many cells. Without it, the core loops over single cells."""
 
     def encode_batch(self, rows: Bytes, out: Bytes, /) -> Indices:
-        """Write the payloads of all rows into ``out``, one behind the other, and return their lengths.
+        """Write the payloads of all rows into ``out``, contiguous, and return their lengths.
 
         :param rows: shape ``(n, cell.nbytes)``, C-contiguous
         :param out: one-dimensional, with room for ``n * max_encoded_nbytes`` bytes

@@ -1,4 +1,4 @@
-"""Which codec, with which parameters, and the shorthand that people type for it."""
+"""``CellSpec`` and ``CodecSpec``: what is stored, and by which codec with which parameters."""
 
 from __future__ import annotations
 
@@ -7,13 +7,98 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from sb3_extra_buffers.errors import ParameterError
+import numpy as np
+from numpy.typing import DTypeLike
+
+from sb3_extra_buffers.errors import CellMismatchError, ParameterError
+from sb3_extra_buffers.memory import Buffer, view_bytes
 from sb3_extra_buffers.registry import Scalar
 
-# Without a slash only a name of letters may carry a level: «zstd-5» is level -5 of zstd, but «lz4-frame5» would be
-# a guess, and «bz2» must be able to be a name.
+_KINDS = "biuf"
+# Without a slash only a name of letters may carry a level: zstd-5 is level -5 of zstd, but lz4-frame5 would be a
+# guess, and bz2 must be able to be a name.
 _LETTERS_THEN_LEVEL = re.compile(r"([A-Za-z]+)(-?[0-9]+)")
 _INTEGER = re.compile(r"-?[0-9]+")
+
+
+class CellSpec:
+    """The type of a cell: a fixed number of elements of one dtype. Immutable, hashable, picklable.
+
+    :param dtype: any bool, integer or float dtype, in any byte order
+    :param count: number of elements, at least 1
+    """
+
+    __slots__ = ("_count", "_dtype")
+
+    def __init__(self, dtype: DTypeLike, count: int) -> None:
+        try:
+            self._dtype: np.dtype[Any] = np.dtype(dtype)
+        except TypeError as error:
+            raise ParameterError("CellSpec", "dtype", dtype, "it must name a dtype of numpy") from error
+        if dtype is None or self._dtype.kind not in _KINDS or self._dtype.subdtype is not None:
+            raise ParameterError("CellSpec", "dtype", dtype, "it must be a plain bool, integer or float dtype")
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
+            raise ParameterError("CellSpec", "count", count, "it must be an integer of at least 1")
+        self._count = int(count)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of each element."""
+        return self._dtype
+
+    @property
+    def count(self) -> int:
+        """How many elements there are."""
+        return self._count
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the raw cell in bytes."""
+        return self._dtype.itemsize * self._count
+
+    def view(self, owner: str, argument: str, buffer: Buffer, *, writable: bool = False) -> memoryview:
+        """A flat view of the bytes of one such cell, or an error that says what is wrong with the buffer.
+
+        An array must have the dtype of the cell, or be raw bytes (uint8).
+
+        :param owner: the name of the caller, for the error
+        :param argument: the argument's name, for the error
+        :param buffer: any object with the buffer protocol
+        :param writable: whether it will be written to
+        """
+        if isinstance(buffer, np.ndarray) and buffer.dtype not in (self._dtype, np.uint8):
+            expected = f"{self} or its bytes as uint8"
+            raise CellMismatchError(owner, argument, f"an array of {buffer.dtype}", expected, f"Bound to {self!r}.")
+        view = view_bytes(owner, argument, buffer, writable=writable)
+        if view.nbytes != self.nbytes:
+            expected = f"{self.nbytes} bytes ({self})"
+            raise CellMismatchError(owner, argument, f"{view.nbytes} bytes long", expected)
+        return view
+
+    def to_json(self) -> dict[str, Any]:
+        """A form that JSON can hold and :meth:`from_json` reads back."""
+        return {"dtype": self._dtype.str, "count": self._count}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> CellSpec:
+        """Rebuild what :meth:`to_json` wrote."""
+        if set(data) != {"dtype", "count"}:
+            raise ParameterError("CellSpec", "json", dict(data), 'it must look like {"dtype": "|u1", "count": 7056}')
+        return cls(data["dtype"], data["count"])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CellSpec):
+            return NotImplemented
+        return (self._dtype, self._count) == (other._dtype, other._count)
+
+    def __hash__(self) -> int:
+        return hash((self._dtype, self._count))
+
+    def __repr__(self) -> str:
+        return f"CellSpec({self._dtype.str!r}, {self._count})"
+
+    def __str__(self) -> str:
+        return f"{self._count} x {self._dtype.name}"
 
 
 class CodecSpec:
@@ -78,9 +163,9 @@ class CodecSpec:
     def parse(cls, text: str, known_names: Collection[str] | None = None) -> CodecSpec:
         """Read the shorthand: ``zstd``, ``zstd-5``, ``zstd/-5``, ``igzip3``, ``lz4-frame/5``, ``bz2``, ``bz2/9``.
 
-        :param text: what the user typed
-        :param known_names: names that exist. One that is met exactly is not split into a name and a level, and a level
-            is split off only if that leaves one. ``None`` goes by the form alone.
+        :param text: the shorthand
+        :param known_names: existing names. An exact match is not split into a name and a level, and a level is split
+            off only if a known name remains. With ``None``, only the form counts
         """
         if not isinstance(text, str) or not text:
             raise ParameterError("codec", "name", text, "it must be text such as 'zstd', 'zstd-5' or 'lz4-frame/5'")
@@ -97,3 +182,7 @@ class CodecSpec:
         if match and (known_names is None or match[1] in known_names):
             return cls(match[1], {"level": int(match[2])})
         return cls(text)
+
+
+# Pickles name the public module, so that private ones can be renamed.
+CellSpec.__module__ = CodecSpec.__module__ = "sb3_extra_buffers.codecs"

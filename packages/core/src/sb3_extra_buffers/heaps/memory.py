@@ -1,4 +1,4 @@
-"""``memory``: grows in segments, so nothing is ever copied to grow, and gives segments back when they empty."""
+"""``memory``: grows segment by segment without copying, and returns empty segments to the system."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _SHIFT = 32
 _OFFSET = (1 << _SHIFT) - 1
 _MIN_SEGMENT = 1 << 16
 _MAX_SEGMENT = 1 << 26
-#: New segments are this fraction of the live bytes: what is partly dead or partly unused stays a few per cent.
+#: New segments are this fraction of the live bytes, so that unused and dead bytes stay a few per cent.
 _SEGMENTS_PER_LIVE = 64
 _PAYLOADS_PER_SEGMENT = 16
 
 
 def place_of(start: int) -> tuple[int, int]:
-    """The number of a segment and an offset into it."""
+    """The number of a segment and an offset in it."""
     return start >> _SHIFT, start & _OFFSET
 
 
@@ -39,23 +39,23 @@ class _Segment:
     block: Block
     used: int = 0
     cells: int = 0
-    #: What is written here from now on is saved under this number; of a segment that was loaded, the position there.
+    #: The log that the segment is saved in, and the position of its first byte there.
     log: int = 0
     log_begin: int = 0
 
 
-#: Where a segment was given back: it has no bytes, so every request to read from it lies outside.
+#: Stands for a segment that was returned. It has no bytes, so that every read from it is refused.
 _GONE = _Segment(Block(np.empty(0, np.uint8)))
 
 
 class MemoryHeap(TableHeap):
     """Payloads in anonymous memory that grows with them.
 
-    Cells that are overwritten in the order in which they were written, as a replay buffer does, empty whole segments,
-    which are reused: nothing moves. Cells overwritten in any other order leave holes; once more than half of the used
-    bytes are holes, the emptiest segment's payloads are moved together.
+    Cells that are overwritten in the order of writing, as in a replay buffer, empty whole segments, which are reused:
+    nothing moves. Other orders leave holes; once more than half of the used bytes are holes, the payloads of the
+    emptiest segment are moved.
 
-    :param cells: how many cells there are
+    :param cells: number of cells
     """
 
     label = "memory"
@@ -67,7 +67,7 @@ class MemoryHeap(TableHeap):
         self._spare: list[_Segment] = []
         self._used = 0  # bytes written into segments, alive or dead
         self._logs = 0  # how many segments were ever begun
-        # Where segments begin and how far they are used, at hand for addresses(), which is called for each batch.
+        # Addresses and used sizes of segments as arrays for addresses(), which is called for each batch.
         self._bases, self._limits = np.zeros(8, np.uint64), np.zeros(8, np.int64)
         self._current = self._open(_MIN_SEGMENT)
 
@@ -89,7 +89,7 @@ class MemoryHeap(TableHeap):
     def addresses(self, starts: Indices, lengths: Indices, /) -> NDArray[np.uint64]:
         numbers, offsets = starts >> _SHIFT, starts & _OFFSET
         known = (starts >= 0) & (numbers < len(self._limits)) & (lengths > 0)
-        # Not «offset + length > limit»: a huge length would overflow and look small.
+        # Not offset + length > limit: a huge length would overflow and look small.
         outside = ~known | (lengths > self._limits[np.where(known, numbers, 0)] - offsets)
         if outside.any():
             bad = int(np.argmax(outside))
@@ -113,7 +113,7 @@ class MemoryHeap(TableHeap):
         return {}
 
     def put(self, cell: int, parts: Sequence[Bytes], nbytes: int, /) -> None:
-        """What :meth:`reserve` and :meth:`commit` do for a row of one cell, in a third of the time.
+        """Write a row of one cell, in a third of the time of :meth:`reserve` and :meth:`commit`.
 
         :param cell: the cell to be written
         :param parts: its payload, in pieces
@@ -143,7 +143,7 @@ class MemoryHeap(TableHeap):
         self._close_holes_if_many()
 
     def _place(self, payloads: memoryview, lengths: list[int]) -> list[int]:
-        """Copy payloads behind what is there, into as many segments as it takes, and return their positions."""
+        """Append payloads, in as many segments as necessary, and return their positions."""
         starts: list[int] = []
         done, count, copied = 0, len(lengths), 0
         while True:
@@ -170,7 +170,7 @@ class MemoryHeap(TableHeap):
         segment.used = self._limits[number] = end
 
     def _replace_current(self, at_least: int, placed: list[int]) -> None:
-        """Go on in another segment, or at the beginning of this one if nothing in it is alive."""
+        """Continue in another segment, or at the beginning of this one if it holds no live payload."""
         number, segment = self._current, self._segments[self._current]
         if not segment.cells and segment.block.nbytes >= at_least:
             self._extend(number, segment, 0)
@@ -187,7 +187,7 @@ class MemoryHeap(TableHeap):
     def _open(self, at_least: int) -> int:
         """Make a segment current that has room for ``at_least`` bytes, a spare one if possible."""
         share = max(self._live // _SEGMENTS_PER_LIVE, _MIN_SEGMENT)
-        # What is left at the end of a segment is up to a payload, so it shall hold several.
+        # Up to one payload of room is lost at the end of a segment, so it should hold several.
         several = min(_PAYLOADS_PER_SEGMENT * at_least, self._live // 8)
         wanted = max(at_least, min(max(share, several), _MAX_SEGMENT))
         segment = next((spare for spare in self._spare if spare.block.nbytes >= at_least), None)
@@ -216,7 +216,7 @@ class MemoryHeap(TableHeap):
         self._bases[number], self._limits[number] = segment.block.address, segment.used
 
     def _release(self, starts: list[int]) -> None:
-        """Note that the payloads at these positions are dead, and reuse or return the segments that this empties."""
+        """Mark the payloads at these positions as dead; reuse or return segments that become empty."""
         for start in starts:
             if start < 0:
                 continue
@@ -231,17 +231,17 @@ class MemoryHeap(TableHeap):
         self._segments[number] = _GONE
         self._used -= segment.used
         self._limits[number] = 0
-        # One spare turns the steady state of a replay buffer into plain reuse; more would be hoarding.
+        # One spare segment is enough for the steady state of a replay buffer.
         if not self._spare and segment.block.reusable:
             self._spare.append(segment)
 
     def _close_holes_if_many(self) -> None:
         if self._used - self._live > self._live + 2 * _MIN_SEGMENT:
-            with suppress(HeapFullError):  # the row is stored; without memory to move in, holes stay for now
+            with suppress(HeapFullError):  # the row is stored; holes stay until there is memory
                 self._close_holes()
 
     def _close_holes(self) -> None:
-        """Move the payloads of the emptiest segment behind the others, which frees it."""
+        """Append the payloads of the emptiest segment to the current one, which frees it."""
         closed = [n for n, segment in enumerate(self._segments) if segment is not _GONE and n != self._current]
         if not closed:
             return
@@ -271,7 +271,7 @@ class MemoryHeap(TableHeap):
             payloads = memoryview(snapshot["payloads"])
             self._store(snapshot["order"].tolist(), payloads, snapshot["lengths"].tolist())
 
-    def restore(self, state: State, /) -> None:
+    def restore(self, state: State) -> None:
         starts, lengths = self._restore_table(state)
         adopted = adopt(log_parts(state), starts, lengths)
         count = max((number for number, _, _ in adopted), default=-1) + 1
@@ -287,7 +287,7 @@ class MemoryHeap(TableHeap):
         return _Segment(self._saved(part.content), len(part.content), cells, part.log, part.begin)
 
     def _saved(self, content: Bytes) -> Block:
-        """What was saved, in a block. It stays in the file."""
+        """A block for saved bytes, which stay in their file."""
         return SavedBlock(content)
 
 

@@ -1,4 +1,4 @@
-"""The heap contract: where payloads live, and which cell they belong to.
+"""The heap contract: payloads by cell, and the optional capabilities of a heap.
 
 A heap has a fixed number of cells, numbered from 0, and holds at most one payload for each. Writing is done in two
 steps, so that a codec can encode straight into memory that the heap provides::
@@ -9,8 +9,8 @@ steps, so that a codec can encode straight into memory that the heap provides::
 
 The cells of one commit are a *row*. A heap of limited capacity makes room by evicting its oldest rows, whole.
 
-One thread at a time: what was located may be reused by the next commit, so whoever reads while another thread writes
-needs a lock around both. What the heap must do is said by the rules in :mod:`sb3_extra_buffers.testing`.
+One thread at a time: the next commit may reuse the memory of what was located, so reading while another thread writes
+needs a lock around both. The rules in :mod:`sb3_extra_buffers.testing` check the behaviour.
 """
 
 from __future__ import annotations
@@ -25,11 +25,15 @@ from sb3_extra_buffers.memory import Bytes, ByteSource, Indices
 
 @dataclass(frozen=True)
 class Evictions:
-    """What a heap has dropped to stay within its capacity, since it was made or cleared."""
+    """What a heap has dropped to stay within its capacity, since it was created or cleared. The heap counts."""
 
     rows: int = 0
     cells: int = 0
     nbytes: int = 0
+
+
+# Pickles name the public module, so that private ones can be renamed.
+Evictions.__module__ = "sb3_extra_buffers.heaps"
 
 
 @runtime_checkable
@@ -65,7 +69,7 @@ class Heap(ByteSource, Protocol):
         """
 
     def commit(self, lengths: Indices, /) -> None:
-        """Give the reserved cells the payloads that were written into the reserved memory, one behind the other.
+        """Give the reserved cells the payloads that were written into the reserved memory, contiguous.
 
         :param lengths: the size of each payload, at least 1, in the order of the reserved cells
         :raise HeapFullError: if they can not all fit; the cells then keep what they had. With ``never_fits`` if they
@@ -105,7 +109,7 @@ class StatefulHeap(Protocol):
     def state(self) -> State:
         """Everything that another heap with the same parameters needs in order to become this one."""
 
-    def restore(self, state: State, /) -> None:
+    def restore(self, state: State) -> None:
         """Become what another heap was: cells, payloads, counts of evictions, and the order of eviction.
 
         :param state: from :meth:`state` of such a heap; this one must be new

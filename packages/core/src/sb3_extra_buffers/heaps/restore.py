@@ -1,4 +1,4 @@
-"""Payloads that were saved segment by segment, and lie in files in pieces."""
+"""Payloads in pieces of checkpoint files: found, checked, and taken over by a heap without a copy."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 from sb3_extra_buffers.heaps.state import Piece, State, StateError
 from sb3_extra_buffers.memory import Bytes, Indices
 
-# A position is the number of a segment and an offset into it, as in the heap that was saved.
+# A position is the number of a segment and an offset in it, as in the saved heap.
 _SHIFT = 32
-#: Payloads that are looked at together: what is needed for these stays in a core's own cache.
+#: Payloads that are checked together: their data stays in the cache of a core.
 _AT_ONCE = 1 << 15
-#: Numbers may be missing. If more are than there are segments, and than these, all get new ones.
+#: Segments are numbered anew if more numbers than these, and than there are segments, are unused.
 _SPARE_NUMBERS = 256
 
 
 @dataclass(frozen=True)
 class LogPart:
-    """A piece of a segment that will be a segment of its own.
+    """A piece of a saved segment, which becomes a segment of its own.
 
-    :param old: position of its first byte in the heap that was saved
-    :param log: the number that the segment was saved under
-    :param begin: position of the first byte there
+    :param old: position of its first byte in the saved heap
+    :param log: number of the log that the segment was saved in
+    :param begin: position of the first byte in the log
     :param content: the bytes
     """
 
@@ -63,10 +63,10 @@ def covering(pieces: Iterable[Piece], begin: int, end: int) -> list[Piece]:
         behind = piece.begin + len(piece.content)
         if behind <= begin or piece.begin >= end:
             continue
-        if piece.begin < begin:  # of what is older, nobody needs anything
+        if piece.begin < begin:  # older bytes are not needed
             piece = Piece(begin, piece.content[begin - piece.begin :])
         if piece.begin != (found[-1].begin + len(found[-1].content) if found else begin) or behind > end:
-            raise StateError(f"bytes from {piece.begin} to {behind} are not where they belong")
+            raise StateError(f"bytes from {piece.begin} to {behind} have the wrong position")
         found.append(piece)
     if (found[-1].begin + len(found[-1].content) if found else begin) != end:
         raise StateError(f"bytes up to {end} are missing")
@@ -74,14 +74,14 @@ def covering(pieces: Iterable[Piece], begin: int, end: int) -> list[Piece]:
 
 
 def adopt(parts: list[LogPart], starts: Indices, lengths: Indices) -> list[tuple[int, LogPart, int]]:
-    """Refuse payloads that lie in no part, and let each part become a segment: its number, the part, its payloads.
+    """Turn each part into a segment: its number, the part, its number of payloads. Payloads in no part are refused.
 
-    A segment that was saved in one piece keeps its number, so what is in it has the position that it had. Where it has
-    another one, it is written to ``starts``.
+    A segment that was saved in one piece keeps its number, so its payloads keep their positions. Positions that change
+    are written to ``starts``.
 
     :param parts: in the order of their positions
-    :param starts: where payloads were
-    :param lengths: their sizes; 0 where there is none
+    :param starts: saved positions of payloads
+    :param lengths: their sizes; 0 for cells without a payload
     """
     if not parts:
         if lengths.any():
@@ -102,24 +102,20 @@ def adopt(parts: list[LogPart], starts: Indices, lengths: Indices) -> list[tuple
         which = find(old, nbytes)
         found = np.bincount(which, minlength=len(parts))
         counts += found
-        if found[are_moved].any():  # only then: pages that are not written to stay in their file
+        if found[are_moved].any():  # only then: pages that are not written stay in their file
             moved = np.flatnonzero(are_moved[which])
             some[moved if held is None else held[moved]] += shifts[which[moved]]
-    # Of a segment that was saved in several pieces, one may hold nothing any more.
+    # A piece of a segment may hold no live payload.
     return [found for found in zip(numbers.tolist(), parts, counts.tolist()) if found[2]]
 
 
 class _Search:
-    """Finds the parts that payloads lie in, or refuses them.
-
-    :param olds: the positions of parts, in order
-    :param sizes: of these
-    """
+    """Finds the parts that payloads lie in, or refuses them."""
 
     def __init__(self, olds: Indices, sizes: Indices) -> None:
         self._olds, self._sizes = olds, sizes
         segments = olds >> _SHIFT
-        # Most segments are one part. Where that is so, the number of the segment leads there without a search.
+        # Most segments are one part, which is found by the number of the segment, without a search.
         self._first = np.zeros(min(int(segments[-1]) + 1, 2 * len(olds) + _SPARE_NUMBERS), np.int64)
         known = segments < len(self._first)
         self._first[segments[known][::-1]] = np.flatnonzero(known)[::-1]
@@ -128,8 +124,7 @@ class _Search:
         olds, sizes = self._olds, self._sizes
         which = self._first.take(starts >> _SHIFT, mode="clip")
         offsets = starts - olds[which]
-        # Not «offset + length > size»: a huge offset would overflow and look small. Seen as unsigned, a negative
-        # one is huge.
+        # Not offset + length > size: a huge offset would overflow and look small. As unsigned, a negative one is huge.
         room = sizes[which] - lengths
         elsewhere = np.flatnonzero((offsets.view(np.uint64) > room.view(np.uint64)) | (room < 0))
         if len(elsewhere):
@@ -153,17 +148,17 @@ def _numbers(olds: Indices) -> Indices:
 
 
 class SavedBytes:
-    """Reads payloads where they were saved.
+    """A range of positions whose bytes are in pieces of files, which are read in place.
 
-    :param pieces: one behind the other, without gaps
+    :param pieces: contiguous, in order
     """
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
-        #: What the pieces hold, one behind the other.
+        #: The bytes of the pieces, in order.
         self.contents = [piece.content for piece in pieces]
         self._begins = np.array([piece.begin for piece in pieces], np.int64)
         self._bases = np.array([content.ctypes.data for content in self.contents], np.uint64)
-        #: Behind the last position.
+        #: The last position, exclusive.
         self.end = pieces[-1].begin + len(pieces[-1].content) if pieces else 0
 
     def check(self, starts: Indices, lengths: Indices) -> None:
@@ -179,18 +174,18 @@ class SavedBytes:
         return memoryview(self.contents[number])[offset : offset + length]
 
     def addresses(self, starts: Indices) -> NDArray[np.uint64]:
-        """Where payloads are in memory."""
+        """Memory addresses of payloads."""
         numbers, offsets = self.places(starts)
         found: NDArray[np.uint64] = self._bases[numbers] + offsets.astype(np.uint64)
         return found
 
     def places(self, starts: Indices) -> tuple[Indices, Indices]:
-        """The number of the piece that each payload lies in, and where in it."""
+        """The piece of each payload, and the offset in it."""
         numbers = np.searchsorted(self._begins, starts, "right") - 1
         return numbers, starts - self._begins[numbers]
 
     def place(self, start: int) -> tuple[int, int]:
-        """What :meth:`places` says, of one payload."""
+        """The piece of one payload, and the offset in it."""
         number = bisect_right(self._begins, start) - 1
         return number, start - int(self._begins[number])
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate, groupby
-from operator import itemgetter
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -25,13 +24,13 @@ _SLACK = 4
 
 
 class RingHeap(TableHeap):
-    """Payloads in a byte ring: what is written goes to the end, and what it overtakes is evicted, whole rows at a time.
+    """Payloads in a byte ring: new rows are written over the oldest ones, which are evicted whole.
 
-    Positions are virtual: they only grow, and the place in memory is the position modulo the capacity. So «full» and
-    «empty» cannot be confused, a stale position is recognised as such, and no byte is ever moved.
+    Positions are virtual: they only grow, and the offset in memory is the position modulo the capacity. So full and
+    empty cannot be confused, a stale position is detected, and no byte is ever moved.
 
-    :param cells: how many cells there are
-    :param capacity: the budget for payloads, in bytes
+    :param cells: number of cells
+    :param capacity: bytes of payloads that the heap holds at most
     """
 
     label = "ring"
@@ -48,8 +47,8 @@ class RingHeap(TableHeap):
         self._block = self._allocate()
         self._tail = 0
         self._queue = WriteQueue(self.cells)
-        self._log = 0  # how often it was cleared: positions begin anew
-        #: What was loaded stays in its file until it is overtaken.
+        self._log = 0  # how often it was cleared: positions start over
+        #: Loaded payloads stay in their files until they are evicted.
         self._saved: SavedBytes | None = None
 
     @property
@@ -63,7 +62,7 @@ class RingHeap(TableHeap):
     def view(self, start: int, length: int, /) -> memoryview:
         place, is_saved = start % self._capacity, self._saved is not None and start < self._saved.end
         alive = self._oldest() <= start and start + length <= self._tail
-        # What was saved may be that of a ring of another capacity, whose end was elsewhere.
+        # Saved payloads may be those of a ring of another capacity, which wrapped elsewhere.
         if length < 1 or not alive or (place + length > self._capacity and not is_saved):
             raise self._outside(start, length)
         if self._saved is not None and is_saved:
@@ -72,7 +71,7 @@ class RingHeap(TableHeap):
 
     def addresses(self, starts: Indices, lengths: Indices, /) -> NDArray[np.uint64]:
         places = starts % self._capacity
-        # Not «start + length > tail»: a huge length would overflow and look small.
+        # Not start + length > tail: a huge length would overflow and look small.
         crossing = lengths > self._capacity - places
         if self._saved is not None:
             crossing &= starts >= self._saved.end
@@ -88,7 +87,7 @@ class RingHeap(TableHeap):
         return found
 
     def refuse_too_large(self, lengths: list[int]) -> None:
-        """Refuse a row that would not fit even if it were alone.
+        """Refuse a row that does not fit an empty ring.
 
         :param lengths: sizes of its payloads
         """
@@ -104,9 +103,9 @@ class RingHeap(TableHeap):
         self._leave_saved()
 
     def _oldest(self) -> int:
-        """Before which position nothing can be read."""
+        """The first position that can be read."""
         oldest = max(0, self._tail - self._capacity)
-        # What was loaded into a smaller ring is all there until the next row is written.
+        # Payloads loaded into a smaller ring are all readable until the next row is written.
         return oldest if self._saved is None else min(oldest, self._queue.oldest(self._tail))
 
     def _allocate(self) -> Block:
@@ -126,7 +125,7 @@ class RingHeap(TableHeap):
         tail = starts[-1] + lengths[-1]
         self._check_room(cells, tail - self._capacity)
         old_lengths = [self._length_of[cell] for cell in cells]
-        # Emptied first: a cell about to be replaced must not count as evicted when its old payload is overtaken.
+        # Emptied first: a cell that is replaced must not count as evicted.
         old_starts = self._forget(cells)
         self._make_room(tail - self._capacity)
         try:
@@ -142,24 +141,24 @@ class RingHeap(TableHeap):
         self._tail = tail
 
     def _plan(self, lengths: list[int], total: int) -> tuple[list[int], int]:
-        """Virtual positions of a row, and how many of its bytes lie before the end of the ring."""
+        """Positions of a row, and how many of its bytes are before the end of the ring."""
         RingHeap.refuse_too_large(self, [total])
         bounds = list(accumulate(lengths, initial=self._tail))
         end = self._tail - self._tail % self._capacity + self._capacity
         if bounds[-1] <= end:
             return bounds[:-1], total
-        # A payload is contiguous, so the one that would cross the end starts over at the beginning.
+        # A payload is contiguous: the one that would cross the end is placed at the beginning.
         split = bisect_right(bounds, end) - 1
         if total + end - bounds[split] > self._capacity:
-            split = 0  # the gap would make the row overtake itself: move all of it
+            split = 0  # with this gap the row would overwrite itself: move all of it
         gap = end - bounds[split]
         return bounds[:split] + [bound + gap for bound in bounds[split:-1]], bounds[split] - self._tail
 
     def _check_room(self, cells: list[int], oldest: int) -> None:
-        """Called before anything changes, for rings that would rather refuse a row than drop others for it."""
+        """Called before anything changes: rings that refuse rows instead of evicting raise here."""
 
     def _take_back(self, cells: list[int], starts: list[int], lengths: list[int]) -> None:
-        """Give cells what they had before a row that failed, as far as nothing was written over it."""
+        """Give cells the payloads that they had before a row that failed, as far as they are intact."""
         intact = self._queue.oldest(self._tail)
         for cell, start, length in zip(cells, starts, lengths):
             if start >= intact:
@@ -187,7 +186,7 @@ class RingHeap(TableHeap):
         return found.put("queue", self._queue.state())
 
     def _bytes(self, begin: int, end: int) -> list[Bytes]:
-        """What is at these positions, which may be those of gaps, in pieces."""
+        """The bytes from one position to another, gaps included, in pieces."""
         saved, found = self._saved, []
         if saved is not None and begin < saved.end:
             found += saved.cut(begin, min(end, saved.end))
@@ -199,7 +198,7 @@ class RingHeap(TableHeap):
             begin += count
         return found
 
-    def restore(self, state: State, /) -> None:
+    def restore(self, state: State) -> None:
         starts, lengths = self._restore_table(state)
         held = np.flatnonzero(lengths)
         starts, lengths = starts[held], lengths[held].astype(np.int64)
@@ -212,35 +211,13 @@ class RingHeap(TableHeap):
         self._keep(SavedBytes(covering(state.pieces.get(str(self._log), ()), begin, self._tail)), starts, lengths)
 
     def _keep(self, saved: SavedBytes, starts: Indices, lengths: Indices) -> None:
-        """Take over bytes that were saved. They stay in their file."""
+        """Take over saved bytes, which stay in their files."""
         if len(starts):
             saved.check(starts, lengths)
             self._saved = saved
 
-    def _is_elsewhere(self, starts: Indices, lengths: Indices) -> bool:
-        """Whether payloads that were saved are those of a ring of another capacity, whose end was elsewhere."""
-        if not len(starts):
-            return False
-        oldest = min(int(starts.min()), self._queue.oldest(self._tail))
-        return oldest < self._tail - self._capacity or bool((starts % self._capacity + lengths > self._capacity).any())
-
-    def _pour(self, saved: SavedBytes) -> bool:
-        """Write every row again, and say whether there was room for all of them."""
-        cells, starts, rows = (column.copy() for column in self._queue.before(np.iinfo(np.int64).max))
-        alive = self._starts[cells] == starts
-        if not np.array_equal(np.sort(cells[alive]), np.flatnonzero(self._lengths)):
-            raise StateError("the order of writing does not name every payload once")
-        columns = [column[alive].tolist() for column in (rows, cells, starts, self._lengths[cells])]
-        evicted = self._evicted
-        self.clear()
-        self._evicted = evicted
-        for _, row in groupby(zip(*columns), itemgetter(0)):
-            _, its_cells, places, sizes = zip(*row)
-            self._store(list(its_cells), memoryview(b"".join(map(saved.view, places, sizes))), list(sizes))
-        return self._evicted == evicted
-
     def _leave_saved(self) -> None:
-        """Nothing that was loaded is needed any more."""
+        """Drop the loaded payloads: all of them were evicted."""
         self._saved = None
 
     def _written(self) -> tuple[Indices, NDArray[np.bool_]]:

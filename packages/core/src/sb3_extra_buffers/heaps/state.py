@@ -1,4 +1,4 @@
-"""``State``: what an object is made of, as text, numbers and arrays, so that another one can become the same."""
+"""``State``: the content of an object as JSON facts, arrays and logs, for checkpoints."""
 
 from __future__ import annotations
 
@@ -14,20 +14,18 @@ SEPARATOR = "/"
 
 
 class StateError(Exception):
-    """What of a state does not fit, in words. Whoever knows the file makes a :class:`FileContentError` of it."""
+    """A state does not fit. Loading a checkpoint turns it into a :class:`FileContentError` that names the file."""
 
 
 @dataclass(frozen=True)
 class Log:
-    """Bytes that are only ever appended: what has a position keeps it and never changes.
+    """Bytes that are only appended: what has a position keeps it and never changes. Saving again writes the new bytes.
 
-    So a log that was saved up to a position is saved again by writing what follows it.
-
-    :param key: its name; what is forgotten and begun anew has another one
+    :param key: its name; a log that starts over has another one
     :param begin: the first position that is still needed
-    :param end: behind the last
-    :param read: what is at positions from, up to; as arrays of bytes, in order
-    :param cuts: positions, in order, where it may be cut; what lies between two of them stays together
+    :param end: the end, exclusive
+    :param read: the bytes from one position to another, as arrays in order
+    :param cuts: positions, in order, where it may be cut; bytes between two of them stay together
     """
 
     key: str
@@ -39,10 +37,10 @@ class Log:
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a log that was saved.
+    """A saved part of a log.
 
     :param begin: its position
-    :param content: the bytes; read-only, and to be left where they are
+    :param content: the bytes, read-only, possibly in a mapped file
     """
 
     begin: int
@@ -50,24 +48,21 @@ class Piece:
 
 
 class Stored(Protocol):
-    """An array that was saved, and can be laid somewhere without being read."""
+    """A saved array that can be mapped into memory without being read."""
 
     def lay(self, target: NDArray[np.uint8]) -> None:
-        """Give memory its content.
-
-        :param target: bytes; as many as it has
-        """
+        """Give memory of the same size the content of the array."""
 
 
 @dataclass
 class State:
     """The state of one object; parts have names.
 
-    :param facts: what JSON can say
-    :param arrays: numbers by name
-    :param logs: bytes that are only appended, for who saves
-    :param pieces: the same as it was saved, by key, for who loads
-    :param stored: where those arrays are that were not read yet, by name
+    :param facts: JSON values
+    :param arrays: arrays by name
+    :param logs: logs, when saving
+    :param pieces: saved parts of logs by key, when loading
+    :param stored: arrays that were not read yet, by name, when loading
     """
 
     facts: dict[str, Any] = field(default_factory=dict)
@@ -77,7 +72,7 @@ class State:
     stored: Mapping[str, Stored] = field(default_factory=dict)
 
     def put(self, name: str, part: State) -> State:
-        """Take in the state of a part. Returns this one."""
+        """Add the state of a part, and return this one."""
         self.facts[name] = part.facts
         self.arrays.update({f"{name}{SEPARATOR}{key}": array for key, array in part.arrays.items()})
         for log in part.logs:
@@ -114,7 +109,7 @@ class State:
         return values
 
     def same(self, **expected: Any) -> None:
-        """Refuse facts that are others than these: the state of another object."""
+        """Refuse facts that differ from these: the state of another object."""
         for name, value in expected.items():
             if self.facts.get(name) != value:
                 raise StateError(f"{name!r} is {self.facts.get(name)!r}, expected {value!r}")
@@ -135,7 +130,7 @@ class State:
             self._fill(target, name, self.array(name, target.dtype, *target.shape))
 
     def begin_of(self, **targets: NDArray[Any]) -> None:
-        """Fill the beginning of arrays of zeros with what was saved of them: all but the zeros at their ends."""
+        """Fill the beginning of arrays of zeros with the saved part: all but the zeros at their ends."""
         for name, target in targets.items():
             part = self.array(name, target.dtype, None, *target.shape[1:])
             if len(part) > len(target):
@@ -150,12 +145,12 @@ class State:
 
 
 def within(name: str, numbers: NDArray[Any], low: int, high: int) -> None:
-    """Refuse numbers outside of limits, both included: whoever follows them would read somewhere else."""
+    """Refuse numbers outside of limits, both included: they would lead to other memory."""
     if numbers.size and (int(numbers.min()) < low or int(numbers.max()) > high):
         raise StateError(f"{name!r} has numbers outside of {low} to {high}")
 
 
 def used(array: NDArray[Any]) -> NDArray[Any]:
-    """What is saved of an array of one dimension: all but the zeros at its end."""
+    """A one-dimensional array without the zeros at its end, as it is saved."""
     nonzero = np.flatnonzero(array)
     return array[: nonzero[-1] + 1 if len(nonzero) else 0]

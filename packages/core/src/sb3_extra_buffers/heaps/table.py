@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import astuple
+from functools import partial
 from itertools import accumulate
 from typing import Any, ClassVar
 
@@ -255,7 +256,7 @@ class TableHeap(ABC):
         arrays["payloads"] = np.array(bytearray(snapshot["payloads"]), np.uint8)
         return State({"cells": self.cells, "evicted": list(astuple(self._evicted))}, arrays)
 
-    def restore(self, state: State, /) -> None:
+    def restore(self, state: State) -> None:
         """Become what another heap was; this one must be new.
 
         :param state: of a heap of the same kind, with the same parameters
@@ -275,7 +276,12 @@ class TableHeap(ABC):
             raise StateError(f"{len(payloads)} bytes of payloads were saved, the capacity is {self.capacity} bytes")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (type(self), self.cells, self._parameters(), self._snapshot())
+        # Names the class and nothing private: pickles stay readable when private modules are renamed.
+        kind: type[Any] = type(self)
+        return partial(kind, **self._parameters()), (self.cells,), self._snapshot()
+
+    def __setstate__(self, snapshot: dict[str, Any]) -> None:
+        self._resume(snapshot)
 
     # Heaps that save payloads with their positions, so that saving again writes only what is new, use these instead.
 
@@ -304,9 +310,3 @@ def _plausible(sizes: list[int], room: int) -> bool:
             return False
         total += size
     return total <= room
-
-
-def _restored(kind: type[TableHeap], cells: int, parameters: dict[str, Any], snapshot: dict[str, Any]) -> TableHeap:
-    heap = kind(cells, **parameters)
-    heap._resume(snapshot)
-    return heap

@@ -1,13 +1,24 @@
-"""What the registry needs to know of a plugin, whatever it is a plugin for."""
+"""What every plugin has in common: pluggy's markers, the protocol number, and parameters.
+
+A plugin module imports :data:`hookimpl` (``sb3_extra_buffers.codecs`` and ``.heaps`` re-export it) and marks the one
+function that returns its plugin object.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Protocol, Union
 
+import pluggy
+
 from sb3_extra_buffers.errors import ParameterError
 
-#: What a parameter may be: anything that JSON can hold as a scalar.
+PROJECT = "sb3_extra_buffers"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+#: Types of parameters: the scalars of JSON.
 Scalar = Union[bool, int, float, str, None]
 
 
@@ -28,8 +39,8 @@ def complete_parameters(
 ) -> dict[str, Scalar]:
     """Fill in defaults and refuse parameters that are unknown, missing or of another type.
 
-    :param owner: who is asked, for the error («codec 'zstd'»)
-    :param given: what the user asked for
+    :param owner: the plugin, for the error, such as ``codec 'zstd'``
+    :param given: the parameters that the user gave
     :param defaults: every optional parameter with its default; the default's type is the parameter's type
     :param required: names without a default; their type is left to the owner
     :return: a new dictionary with a value for each parameter; ``given`` is not changed

@@ -1,4 +1,4 @@
-"""From a name that a user typed to the one plugin behind it, lazily and with honest errors."""
+"""``Registry``: plugins of one kind by name, imported on first use."""
 
 from __future__ import annotations
 
@@ -18,17 +18,15 @@ from sb3_extra_buffers.errors import (
     PluginLoadError,
     PluginProtocolError,
 )
-from sb3_extra_buffers.registry.discovery import Offer, find_offers
-from sb3_extra_buffers.registry.hooks import PROJECT
-from sb3_extra_buffers.registry.plugin import Plugin
-from sb3_extra_buffers.registry.unknown import unknown_name
+from sb3_extra_buffers.registry.discovery import Offer, find_offers, unknown_name
+from sb3_extra_buffers.registry.plugin import PROJECT, Plugin
 
 P = TypeVar("P", bound=Plugin)
 
 
 @dataclass(frozen=True)
 class PluginKind(Generic[P]):
-    """Everything that differs between the registry of codecs and the registry of heaps."""
+    """What differs between the registries of codecs, heaps and other plugins."""
 
     label: str
     group: str
@@ -54,7 +52,7 @@ class Registry(Generic[P]):
     def __init__(self, kind: PluginKind[P]) -> None:
         self.kind = kind
         self._renew_lock()
-        # A child that was forked while another thread imported a plugin would find the lock taken for ever.
+        # A child that was forked while another thread imported a plugin would wait for the lock forever.
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._renew_lock)
         self.refresh()
@@ -104,7 +102,7 @@ class Registry(Generic[P]):
                 except PluginError as error:
                     self._failed[name] = (error, error.__cause__)
             failure, cause = self._failed[name]
-        # A copy: the kept one must not collect the traceback of everybody who ever asked.
+        # A copy: the stored one must not collect tracebacks.
         raise copy.copy(failure) from cause
 
     def _load(self, name: str) -> P:
@@ -118,7 +116,7 @@ class Registry(Generic[P]):
         try:
             self._manager.register(offer.entry_point.load(), name=name)
             self._manager.check_pending()  # a misspelt hook name is an error, not a plugin that offers nothing
-        except (Exception, SystemExit) as cause:  # a plugin that cannot live must not take the process with it
+        except (Exception, SystemExit) as cause:  # a broken plugin must not end the process
             # pluggy leaves a plugin half registered when its hook raises, and would ignore it from then on.
             if self._manager.has_plugin(name):
                 self._manager.unregister(name=name)

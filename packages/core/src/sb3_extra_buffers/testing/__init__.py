@@ -1,4 +1,4 @@
-"""The conformance kit: the contracts of codecs, heaps and frame kernels as tests that anybody can run on their own.
+"""The conformance kit: the contracts of codecs, heaps and frame kernels as tests for everyone who writes one.
 
 A test file of a codec distribution, complete::
 
@@ -16,14 +16,13 @@ from __future__ import annotations
 from typing import Any
 
 from sb3_extra_buffers.errors import MissingExtraError
-from sb3_extra_buffers.testing.codec_rules import CODEC_RULES
-from sb3_extra_buffers.testing.codec_subject import CodecSubject
-from sb3_extra_buffers.testing.heap_rules import HEAP_RULES
-from sb3_extra_buffers.testing.heap_subject import HeapSubject
+from sb3_extra_buffers.testing.codec_declarations import measure_decode_cost
+from sb3_extra_buffers.testing.codec_subject import CODEC_RULES, CodecSubject
+from sb3_extra_buffers.testing.heap_subject import HEAP_RULES, HeapSubject
 from sb3_extra_buffers.testing.rule import BrokenRule, NotApplicable, Rule, RuleBook
 
 try:
-    from sb3_extra_buffers.testing.conformance import CodecConformance, HeapConformance
+    from sb3_extra_buffers.testing.conformance import CodecConformance, DecodeCostWarning, HeapConformance
 except ModuleNotFoundError as error:
     if error.name != "pytest":
         raise
@@ -36,6 +35,7 @@ __all__ = [
     "BrokenRule",
     "CodecConformance",
     "CodecSubject",
+    "DecodeCostWarning",
     "HeapConformance",
     "HeapSubject",
     "KernelConformance",
@@ -43,6 +43,7 @@ __all__ = [
     "NotApplicable",
     "Rule",
     "RuleBook",
+    "measure_decode_cost",
 ]
 
 #: The kit for frame kernels is part of the distribution that defines them.

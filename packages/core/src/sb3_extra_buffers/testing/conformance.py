@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from sb3_extra_buffers.registry import Scalar
-from sb3_extra_buffers.testing.codec_rules import CODEC_RULES
-from sb3_extra_buffers.testing.codec_subject import CodecSubject
-from sb3_extra_buffers.testing.heap_rules import HEAP_RULES
-from sb3_extra_buffers.testing.heap_subject import HeapSubject
+from sb3_extra_buffers.testing import (
+    codec_damage,
+    codec_declarations,
+    codec_rules,
+    heap_capabilities,
+    heap_eviction,
+    heap_lifetime,
+    heap_rules,
+)
+from sb3_extra_buffers.testing.codec_declarations import measure_decode_cost
+from sb3_extra_buffers.testing.codec_subject import CODEC_RULES, CodecSubject
+from sb3_extra_buffers.testing.heap_subject import HEAP_RULES, HeapSubject
 from sb3_extra_buffers.testing.rule import NotApplicable, Rule
+
+#: Importing them enters their rules.
+_RULES = (
+    codec_rules,
+    codec_damage,
+    codec_declarations,
+    heap_rules,
+    heap_eviction,
+    heap_lifetime,
+    heap_capabilities,
+)
+#: A declared cost of decoding may be off by this factor without a warning.
+_TOLERANCE = 3
+
+
+class DecodeCostWarning(UserWarning):
+    """The declared cost of decoding is far from the measured one."""
 
 
 class Conformance:
@@ -55,6 +81,17 @@ class CodecConformance(Conformance):
     def test_rule(self, rule: Rule[CodecSubject]) -> None:
         options = {"golden": self.golden, "frozen_encoding": self.frozen_encoding}
         self._verify(rule, CodecSubject.installed(self.codec, self.params, **options))
+
+    # Measurements depend on the machine: this warns and never fails, also where warnings are errors.
+    @pytest.mark.filterwarnings("always::sb3_extra_buffers.testing.DecodeCostWarning")
+    def test_declared_decode_cost(self) -> None:
+        subject = CodecSubject.installed(self.codec, self.params)
+        if subject.plugin.automatic is None:
+            pytest.skip("the plugin does not declare automatic")
+        declared, measured = subject.plugin.automatic.decode_cost, measure_decode_cost(subject)
+        if not 1 / _TOLERANCE < declared / measured < _TOLERANCE:
+            text = f"{subject} declares decode_cost={declared:g}, measured here: {measured:.3g}"
+            warnings.warn(DecodeCostWarning(f"{text}. Measure it on an idle machine."), stacklevel=1)
 
 
 class HeapConformance(Conformance):

@@ -1,8 +1,14 @@
-"""What the kit stores: named, deterministic contents for cells of every dtype and awkward sizes."""
+"""What the kit stores and where: deterministic contents for cells, and memory that notices wrong writes."""
 
 from __future__ import annotations
 
+import ctypes
+import gc
+import mmap
+import sys
+import tracemalloc
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +16,9 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers.codecs import CellSpec
 from sb3_extra_buffers.memory import Bytes
+from sb3_extra_buffers.testing.rule import expect
 
+_BAND = 64
 #: Every bool, integer and float dtype, and one in foreign byte order.
 DTYPES: tuple[np.dtype[Any], ...] = tuple(
     np.dtype(name) for name in ("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "g", ">f4")
@@ -86,3 +94,69 @@ def special_floats(dtype: np.dtype[Any]) -> NDArray[Any]:
     exponent = np.array([np.inf], dtype).view(word)[0]
     bits = np.array([exponent | word.type(1), exponent | word.type(0x155), ~word.type(0), word.type(1)], word)
     return np.concatenate([plain, bits.view(dtype)])
+
+
+class GuardedRows:
+    """Rows of writable bytes between two bands that must stay as they are."""
+
+    def __init__(self, rows: int, nbytes: int, offset: int = 0, fill: int = 0xA5) -> None:
+        size, begin = rows * nbytes, _BAND + offset
+        self._memory = np.resize(np.arange(251, dtype=np.uint8), begin + size + _BAND)
+        self._memory[begin : begin + size] = fill
+        self._inside = slice(begin, begin + size)
+        self._before = self._memory.copy()
+        self.rows: Bytes = self._memory[self._inside].reshape(rows, nbytes)
+
+    @property
+    def row(self) -> Bytes:
+        """The first row."""
+        row: Bytes = self.rows[0]
+        return row
+
+    def expect_bands_intact(self, what: str) -> None:
+        """Fail if anything beside the rows was written to."""
+        changed = self._memory != self._before
+        changed[self._inside] = False
+        expect(not changed.any(), f"{what} wrote {int(changed.sum())} bytes outside its output")
+
+    def expect_untouched(self, what: str) -> None:
+        """Fail if anything at all was written to."""
+        self.expect_bands_intact(what)
+        expect((self._memory == self._before).all(), f"{what} wrote to its output although it was refused")
+
+
+def at_odd_offset(data: Bytes) -> Bytes:
+    """A read-only copy at an address that no word is aligned to."""
+    room = np.empty(len(data) + 8, np.uint8)
+    shift = 1 + (-room.ctypes.data % 8)
+    copy = room[shift : shift + len(data)]
+    copy[:] = data
+    copy.flags.writeable = False
+    return copy
+
+
+def expect_steady_memory(what: str, work: Callable[[], None], nbytes: int, rounds: int) -> None:
+    """Fail if the process keeps a good part of what passes through it."""
+    tracemalloc.start()
+    try:
+        for _ in range(rounds // 4):
+            work()  # caches fill up
+        gc.collect()
+        before = tracemalloc.get_traced_memory()[0], _resident_nbytes()
+        for _ in range(rounds):
+            work()
+        gc.collect()
+        after = tracemalloc.get_traced_memory()[0], _resident_nbytes()
+    finally:
+        tracemalloc.stop()
+    grown = max(now - then for now, then in zip(after, before))
+    expect(grown < rounds * nbytes // 2, f"{what}, {rounds} times {nbytes} bytes, left {grown} bytes more in memory")
+
+
+def _resident_nbytes() -> int:
+    # Libraries allocate memory that is not traced. It is measured where the C library can return what is free.
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is None:
+        return 0
+    trim(0)
+    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from sb3_extra_buffers.heaps import Heap, HeapPlugin, registry
+from sb3_extra_buffers.heaps import Heap, HeapPlugin, StrictHeap, registry
 from sb3_extra_buffers.registry import Scalar
-from sb3_extra_buffers.testing.rule import RuleBook, expect
+from sb3_extra_buffers.testing.rule import NotApplicable, RuleBook, expect
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class HeapSubject:
 
     :param name: the name under which it is registered
     :param plugin: what its distribution hands over
-    :param parameters: parameters to make it with; ``capacity`` marks a heap that evicts, and must be at least 1 MiB
+    :param parameters: parameters to create it with; ``capacity`` marks a heap that evicts, and must be at least 1 MiB
     """
 
     name: str
@@ -31,13 +32,23 @@ class HeapSubject:
         return cls(name, registry.load(name), parameters)
 
     @property
+    def is_limited(self) -> bool:
+        """Whether the heap has a fixed capacity."""
+        return "capacity" in self.parameters
+
+    @cached_property
     def evicts(self) -> bool:
         """Whether the heap has a fixed capacity and drops its oldest rows to stay within it."""
-        return "capacity" in self.parameters
+        heap = self.create(1)
+        return self.is_limited and not (isinstance(heap, StrictHeap) and heap.refuses_when_full)
 
     def create(self, cells: int = 100, **parameters: Scalar) -> Heap:
         """Make a heap."""
         return self.plugin.factory(cells, **self.plugin.complete(self.name, {**self.parameters, **parameters}))
+
+    def with_room(self, cells: int, nbytes: int) -> Heap:
+        """Make a heap that can hold so many bytes without evicting."""
+        return self.create(cells, **({"capacity": nbytes} if self.is_limited else {}))
 
     def __str__(self) -> str:
         return self.name
@@ -45,6 +56,19 @@ class HeapSubject:
 
 #: The contract of a heap.
 HEAP_RULES: RuleBook[HeapSubject] = RuleBook()
+
+
+def absent(capability: str) -> NotApplicable:
+    """For rules about an optional capability that the heap does not have."""
+    return NotApplicable(f"the heap has no {capability}")
+
+
+def must_evict(subject: HeapSubject) -> None:
+    """Skip the rule for heaps that never evict."""
+    if not subject.is_limited:
+        raise NotApplicable("the heap has no fixed capacity")
+    if not subject.evicts:
+        raise NotApplicable("the heap refuses rows when it is full")
 
 
 def payload(cell: int, version: int, length: int) -> bytes:

@@ -9,6 +9,7 @@ import torch as th
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.arrays import CompressedArray
+from sb3_extra_buffers.arrays.indexing import CellNumbers
 from sb3_extra_buffers.errors import DeviceError, ParameterError
 from sb3_extra_buffers.gpu_buffers.reader import DeviceReader
 from sb3_extra_buffers.gpu_buffers.utils import numpy_dtype_to_torch
@@ -40,7 +41,7 @@ class DeviceArray(CompressedArray):
     def _get_inside(self, key: Any) -> th.Tensor:
         return th.from_numpy(np.asarray(super()._get_inside(key))).to(self.reader.device)
 
-    def _like(self, cells: Indices, item: tuple[int, ...]) -> CompressedArray:
+    def _like(self, cells: Indices | CellNumbers, item: tuple[int, ...]) -> CompressedArray:
         found = super()._like(cells, item)
         assert isinstance(found, DeviceArray)
         found.reader = self.reader

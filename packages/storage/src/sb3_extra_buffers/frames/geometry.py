@@ -1,4 +1,4 @@
-"""How frames lie inside an observation, and how to find out."""
+"""Geometry of stacked observations: how frames lie in an observation, and which stacks an image may be."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from sb3_extra_buffers.memory import Bytes
 
-#: A longer axis is a side of an image, not a stack.
+#: The longest axis that can be a stack; a longer one is a side of an image.
 MAX_STACK = 30
 
 
@@ -18,11 +18,11 @@ class FrameGeometry:
     """An observation as ``depth`` frames, oldest first.
 
     Its bytes, seen as ``(pixels, depth, group)``, hold frame ``j`` at ``[:, j]``. Frames that are stacked along the
-    first axis lie one behind the other: one pixel. Along the last axis, they alternate pixel by pixel.
+    first axis are contiguous: one pixel. Along the last axis, they are interleaved pixel by pixel.
 
-    :param depth: how many frames there are
-    :param pixels: into how many pieces each frame is scattered
-    :param group: bytes of one such piece
+    :param depth: number of frames
+    :param pixels: number of pieces of each frame
+    :param group: bytes of one piece
     """
 
     depth: int
@@ -40,7 +40,7 @@ class FrameGeometry:
         return self.depth * self.frame_nbytes
 
     def split(self, rows: Bytes) -> Bytes:
-        """Observations as frames, without a copy where they are not scattered.
+        """Observations as frames, without a copy if frames are contiguous.
 
         :param rows: shape ``(n, row_nbytes)``
         :return: shape ``(n, depth, frame_nbytes)``
@@ -49,7 +49,7 @@ class FrameGeometry:
         return scattered.transpose(0, 2, 1, 3).reshape(len(rows), self.depth, self.frame_nbytes)
 
     def join(self, frames: Bytes, rows: Bytes) -> None:
-        """Write frames to where they belong in observations.
+        """Write frames into observations.
 
         :param frames: shape ``(n, depth, frame_nbytes)``
         :param rows: shape ``(n, row_nbytes)``, C-contiguous
@@ -58,10 +58,12 @@ class FrameGeometry:
         scattered[:] = frames.reshape(len(rows), self.depth, self.pixels, self.group).transpose(0, 2, 1, 3)
 
     def shifts(self, before: Bytes, after: Bytes) -> bool | None:
-        """Whether ``after`` is ``before`` with one frame more; ``None`` if that is so but for want of any movement.
+        """Whether ``after`` is ``before`` shifted by one frame; ``None`` if inconclusive.
+
+        It is inconclusive if the newest two frames are equal.
 
         :param before: an observation, shape ``(row_nbytes,)``
-        :param after: the one that follows it
+        :param after: the next observation
         """
         older, newer = self.split(before[np.newaxis])[0], self.split(after[np.newaxis])[0]
         if not np.array_equal(newer[:-1], older[1:]):
@@ -74,7 +76,7 @@ class FrameGeometry:
 
 
 def whole(row_nbytes: int) -> FrameGeometry:
-    """Every observation is one frame."""
+    """The geometry of observations that are one frame each."""
     return FrameGeometry(1, 1, row_nbytes)
 
 

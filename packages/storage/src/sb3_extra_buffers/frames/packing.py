@@ -1,6 +1,6 @@
-"""The bytes of a chunk: frames as patches, each on the frame before it. ``docs/frames.md`` describes them.
+"""The bytes of a chunk: frames as patches, each on the frame before it. ``docs/frames.md`` describes the format.
 
-This is the reference, in numpy; compiled kernels make the same bytes.
+This is the reference, in numpy; compiled kernels write the same bytes.
 """
 
 from __future__ import annotations
@@ -15,45 +15,45 @@ from numpy.typing import NDArray
 from sb3_extra_buffers.errors import PayloadError
 from sb3_extra_buffers.memory import BatchMemory, Bytes, Indices
 
-#: Bytes that changed and lie at most this far apart go into one segment: another one would cost as much.
+#: Changed bytes that are at most this far apart go into one step: another step would cost as much.
 MAX_GAP = 2
-#: The longest segment, and the longest way to it.
+#: The largest size of a step, and its longest skip.
 MAX_STEP = 255
-#: A step that puts nothing goes so many times as far: frames that change in few places have long ways between them.
+#: A step of size 0 skips this many times as many bytes: frames that change in few places need long skips.
 LEAP = 256
-#: What follows the last byte, so that eight bytes can be read from wherever a segment is.
+#: Number of zeros at the end of a chunk, so that eight bytes can be read at any byte of its content.
 PADDING = 7
-#: The same as bytes.
+#: These zeros.
 END = np.zeros(PADDING, np.uint8)
 
 _INDEX = np.dtype(np.int64)
-#: A step: the way to a segment in the low byte, its length in the high one.
+#: A step: skip in the low byte, size in the high byte.
 _STEP = np.dtype("<u2")
-#: Keeps nothing: every array is a new one.
+#: Keeps no memory: every array is a new one.
 _FRESH = BatchMemory(0)
 
 
 def count_dtype(frame_nbytes: int) -> np.dtype[Any]:
-    """What the number of steps of a patch is written as."""
-    # A step covers four bytes or more, except for the first and where long ones are cut.
+    """The dtype of the number of steps of a patch."""
+    # A step covers four bytes or more, except the first one and parts of long ones.
     return np.dtype("<u2") if frame_nbytes <= 1 << 17 else np.dtype("<u4")
 
 
 def worst_steps_nbytes(frame_nbytes: int) -> int:
-    """What the steps of a patch take at the most."""
+    """The largest size of the steps of a patch."""
     return 2 * (frame_nbytes // (2 + MAX_GAP) + frame_nbytes // MAX_STEP + 2)
 
 
 def worst_nbytes(frames: int, frame_nbytes: int) -> int:
-    """What a chunk takes if no frame has anything in common with the one before it."""
+    """The size of a chunk whose frames have nothing in common."""
     return frames * (count_dtype(frame_nbytes).itemsize + worst_steps_nbytes(frame_nbytes) + frame_nbytes) + PADDING
 
 
 def patch(old: Bytes, new: Bytes) -> tuple[Bytes, Bytes]:
-    """The steps from one frame to another, two bytes each, and the bytes that they put there.
+    """The patch from one frame to another: its steps, two bytes each, and its content.
 
-    :param old: a frame
-    :param new: the one that shall be made of it
+    :param old: the frame to patch
+    :param new: the result
     """
     changed = np.flatnonzero(old != new)
     if not len(changed):
@@ -63,7 +63,7 @@ def patch(old: Bytes, new: Bytes) -> tuple[Bytes, Bytes]:
     ends = changed[np.concatenate([breaks, [-1]])] + 1
     skips, sizes = begins - np.concatenate([[0], ends[:-1]]), ends - begins
     bytes_ = new[spread(begins, sizes)]
-    # What is too long for one step takes several: first those that only skip, then those that only put.
+    # Long skips and long segments take several steps: first those that only skip, then those that only put.
     far, pieces = skips // LEAP, (sizes - 1) // MAX_STEP
     leaps = -(-far // MAX_STEP)
     count = leaps + 1 + pieces
@@ -81,13 +81,13 @@ def patch(old: Bytes, new: Bytes) -> tuple[Bytes, Bytes]:
 
 
 def spread(begins: Indices, sizes: Indices) -> Indices:
-    """All numbers of ranges that begin here and have these sizes, range by range."""
+    """The concatenation of ranges with these beginnings and sizes."""
     if not sizes.all():
         begins, sizes = begins[sizes > 0], sizes[sizes > 0]
     ends = np.cumsum(sizes)
     if not len(ends):
         return np.empty(0, np.int64)
-    # Steps of one, and longer ones from range to range: half the time of numpy.repeat() where ranges are short.
+    # A cumulative sum takes half the time of numpy.repeat() where ranges are short.
     steps = np.ones(int(ends[-1]), np.int64)
     steps[0] = begins[0]
     steps[ends[:-1]] = begins[1:] - begins[:-1] - sizes[:-1] + 1
@@ -95,13 +95,13 @@ def spread(begins: Indices, sizes: Indices) -> Indices:
 
 
 class Parsed:
-    """Chunks taken apart, many at once: where every byte of every patch goes.
+    """Several chunks parsed at once: the target of every byte of every patch.
 
     :param chunks: the bytes of each chunk
-    :param frames: how many frames each of them has
-    :param upto: how many of these are wanted, from the first
+    :param frames: number of frames of each chunk
+    :param upto: number of frames that are wanted, from the first
     :param frame_nbytes: size of a frame
-    :param memory: for the results and what is needed for them
+    :param memory: for results and intermediate results
     """
 
     def __init__(
@@ -115,13 +115,13 @@ class Parsed:
         counts = np.zeros((len(chunks), most), np.int64)
         heads = zip(views, repeat(0), tables.tolist())
         counts[number < frames[:, np.newaxis]] = _joined(heads, dtype)
-        # Where the content of each chunk begins: behind the steps of all its frames, also of those not wanted.
+        # The content of each chunk begins after the steps of all its frames, wanted or not.
         contents = tables + 2 * counts.sum(axis=1)
         _check(sizes, contents + PADDING > sizes)
         counts[number >= upto[:, np.newaxis]] = 0
         own = zip(views, tables.tolist(), (tables + 2 * counts.sum(axis=1)).tolist())
         steps = _joined(own, _STEP)
-        # How far steps go in all, patch after patch without an end, and how many bytes they put.
+        # Sums over the steps of all patches: the distance they go, and the bytes they put.
         skips, puts = steps & MAX_STEP, steps >> 8
         skips[puts == 0] *= LEAP
         ways, bytes_ = _sums(skips + puts, memory), _sums(puts, memory)
@@ -129,36 +129,36 @@ class Parsed:
         way_at, byte_at = ways[edges], bytes_[edges]
         reaches = np.diff(way_at).reshape(counts.shape).max(axis=1)
         _check(sizes, (reaches > frame_nbytes) | (contents + np.diff(byte_at[::most]) + PADDING > sizes))
-        # From one byte to the next it is one place further, and where a step begins, its way more. A step that puts
-        # nothing adds its way to that of the next one, the last of all behind the end.
+        # The next byte goes one place further, or a skip further where a step begins. The skip of a step of size 0 is
+        # added to that of the next step; there is one extra entry for the last step of all.
         places = memory.empty((int(byte_at[-1]) + 1,), _INDEX)
         places.fill(1)
         np.add.at(places, bytes_[:-1], skips.astype(np.int64))
-        # Every patch begins at the beginning of its frame, the first of all one place before the first byte.
+        # Every patch begins at the first byte of its frame.
         patches = np.flatnonzero(np.diff(byte_at))
         places[byte_at[patches]] -= np.diff(way_at[patches], prepend=-1)
         self._places = np.cumsum(places, out=places)
         self._chunks, self._most = chunks, most
-        #: Which byte is the first of each patch, chunk by chunk, and how much further it is in its chunk.
+        #: The index of the first byte of each patch, chunk by chunk, and its offset in the chunk minus that index.
         self._byte_at = byte_at.tolist()
         self._ahead = (contents - byte_at[:-1:most]).tolist()
 
     def apply(self, frame: Bytes, chunk: int, begin: int, end: int) -> None:
-        """Make a frame of a chunk out of an earlier one, in place.
+        """Turn a frame of a chunk into a later one, in place.
 
-        :param frame: frame ``begin - 1`` of the chunk, or its base if ``begin`` is 0
-        :param chunk: the number of the chunk
-        :param begin: the number of the first patch
-        :param end: behind that of the last patch; it must be one of those wanted
+        :param frame: frame ``begin - 1`` of the chunk, or its reference frame if ``begin`` is 0
+        :param chunk: the index of the chunk
+        :param begin: the index of the first patch
+        :param end: one more than the index of the last patch, which must be wanted
         """
         patch = chunk * self._most
         first, last, ahead = self._byte_at[patch + begin], self._byte_at[patch + end], self._ahead[chunk]
-        # Where several patches change a byte, the last one counts: numpy assigns in order.
+        # If several patches change a byte, the last one counts: numpy assigns in order.
         frame[self._places[first:last]] = self._chunks[chunk][ahead + first : ahead + last]
 
 
 def _sums(numbers: NDArray[Any], memory: BatchMemory) -> Indices:
-    """The sum of all numbers before each of them, and that of all."""
+    """Cumulative sums, beginning with 0."""
     sums = memory.empty((len(numbers) + 1,), _INDEX)
     sums[0] = 0
     np.cumsum(numbers, dtype=_INDEX, out=sums[1:])
@@ -166,7 +166,7 @@ def _sums(numbers: NDArray[Any], memory: BatchMemory) -> Indices:
 
 
 def _joined(pieces: Iterable[tuple[memoryview, int, int]], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Pieces of bytes, one behind the other. Plain bytes: hundreds of small arrays would take ten times as long."""
+    """The concatenation of pieces of bytes. Hundreds of small arrays would take ten times as long."""
     return np.frombuffer(b"".join([view[begin:end] for view, begin, end in pieces]), dtype)
 
 

@@ -22,6 +22,7 @@ from sb3_extra_buffers import frames
 from sb3_extra_buffers.errors import PayloadError
 from sb3_extra_buffers.frames import REFERENCE, CachingKernels, ContiguousKernels, FrameGeometry, FrameKernels
 from sb3_extra_buffers.frames.workbench import Workbench, play
+from sb3_extra_buffers.memory import Bytes, Indices
 from sb3_extra_buffers.testing.conformance import Conformance
 from sb3_extra_buffers.testing.rule import NotApplicable, Rule, RuleBook, expect
 
@@ -185,9 +186,10 @@ def inside(subject: KernelSubject) -> None:
 @KERNEL_RULES.rule("sources", "Addresses are asked for anew with every batch: chunks move, and some may be unknown.")
 def sources(subject: KernelSubject) -> None:
     for number, geometry in enumerate(GEOMETRIES):
-        bench, old = Workbench(subject.create(), geometry, 14, 2), []
+        bench = Workbench(subject.create(), geometry, 14, 2)
+        old: list[object] = []
 
-        def change(step: int, bench: Workbench = bench, old: list[Any] = old) -> None:
+        def change(step: int, bench: Workbench = bench, old: list[object] = old) -> None:
             bench.shelf.knows = step % 5 != 0
             if step % 7 == 0:
                 old.append(bench.shelf.move())  # kept: reading it must be wrong, not fatal
@@ -214,18 +216,19 @@ def workspace(subject: KernelSubject) -> None:
 )
 def interrupts(subject: KernelSubject) -> None:
     for number, geometry in enumerate(GEOMETRIES[:2]):
-        bench = Workbench(subject.create(), geometry, 14, 2, chunk=8)
-        write, lines = bench.write, 0
+        _check_playing(number, _Interrupted(subject.create(), geometry, 14, 2, chunk=8), 300)
 
-        def interrupted(*args: Any, bench: Workbench = bench, write: Callable[..., None] = write) -> None:
-            nonlocal lines
-            lines += 1
-            if not _is_interrupted(lambda: bench.kernels.write(bench.streams, *args[:2], 0, *args[2:]), lines):
-                lines = 0
-            write(*args)  # as users do: the same step again
 
-        bench.write = interrupted  # type: ignore[method-assign]
-        _check_playing(number, bench, 300)
+class _Interrupted(Workbench):
+    """A workbench whose kernels are interrupted at one line after another. Then the same step is written again."""
+
+    lines = 0
+
+    def write(self, cells: Indices, rows: Bytes, next_rows: Bytes | None = None) -> None:
+        self.lines += 1
+        if not _is_interrupted(lambda: self.kernels.write(self.streams, cells, rows, 0, next_rows), self.lines):
+            self.lines = 0
+        super().write(cells, rows, next_rows)
 
 
 def _is_interrupted(call: Callable[[], object], lines: int) -> bool:

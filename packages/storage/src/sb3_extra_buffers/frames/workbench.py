@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sb3_extra_buffers.frames.geometry import FrameGeometry
 from sb3_extra_buffers.frames.kernels import Chunks, FrameKernels, Known, Places
@@ -54,7 +55,7 @@ class Shelf:
             packed.fill(0xFF)
         return old
 
-    def _addresses_of_bases(self, slots: Sequence[int]) -> Indices:
+    def _addresses_of_bases(self, slots: Sequence[int]) -> NDArray[np.uint64]:
         return np.array([self.bases.get(slot, self.zeros).ctypes.data for slot in slots], np.uint64)
 
 

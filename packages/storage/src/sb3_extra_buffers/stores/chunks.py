@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from sb3_extra_buffers.errors import HeapStateError
 from sb3_extra_buffers.frames import Chunks, FrameKernels, Known, Places
 from sb3_extra_buffers.heaps import DirectHeap, Heap, MovingHeap, StrictHeap, within_reach
 from sb3_extra_buffers.heaps.state import State, used, within
-from sb3_extra_buffers.memory import Bytes, ByteSource, Indices, extended, untouched, used_part
+from sb3_extra_buffers.memory import Bytes, ByteSource, Indices, untouched
 from sb3_extra_buffers.stores.auto import SMALL_CHUNK, Role, choose_for_chunks
 from sb3_extra_buffers.stores.reference_frames import ReferenceFrames
 
@@ -268,17 +267,3 @@ class ChunkStore:
 
     def _specs(self) -> dict[str, CodecSpec | None]:
         return {"codec": self._codec, "fallback": self._fallback}
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = {name: part for name, part in self.__dict__.items() if name not in ("_addresses", "_lengths")}
-        return {**state, "_padded": used_part(self._padded), "slots": len(self._padded)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        slots = state.pop("slots")
-        self.__dict__.update(state)
-        self._padded = extended(self._padded, slots)
-        self._forget_addresses()
-        if self._codec is not None:
-            bind(self._codec, CellSpec(np.uint8, _MIN_PADDED))  # a codec that is not installed is an error now
-        elif not self._codecs:
-            self._fallback = None  # nothing was compressed: it is chosen again

@@ -127,8 +127,8 @@ class FrameStore:
         lost = self.lost()
         if lost is None:
             return np.ones(len(cells), np.bool_)
-        planes = lost.reshape(self.streams.planes, -1)[:, cells]
-        return ~planes.any(axis=0)
+        held: NDArray[np.bool_] = ~lost.reshape(self.streams.planes, -1)[:, cells].any(axis=0)
+        return held
 
     def clear(self) -> None:
         self.chunks.clear()

@@ -51,6 +51,7 @@ class RawStore:
             self._rows.take(cells, axis=0, out=out, mode="clip")
 
     def write(self, cells: Indices, obs: Bytes | None, next_obs: Bytes | None = None, /) -> None:
+        assert obs is not None
         assert next_obs is None
         if self._rows is None:
             self._rows = self._allocate()

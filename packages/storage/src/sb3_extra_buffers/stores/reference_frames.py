@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.frames import FrameKernels
 from sb3_extra_buffers.heaps.state import State, StateError, used, within
-from sb3_extra_buffers.memory import Bytes, extended, untouched, used_part
+from sb3_extra_buffers.memory import Bytes, untouched
 
 _ZERO = 0
 
@@ -172,12 +171,3 @@ class ReferenceFrames:
         self._users, self._unused, self._current, self._best, self._rent = users, unused, current, best, rent
         self.addresses = np.zeros(len(users), np.uint64)
         self.addresses[kept] = frames.ctypes.data + self._nbytes * np.arange(len(kept), dtype=np.uint64)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "of_slot": used_part(self.of_slot), "slots": len(self.of_slot)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        slots = state.pop("slots")
-        self.__dict__.update(state)
-        self.of_slot = extended(self.of_slot, slots)
-        self._note_addresses()

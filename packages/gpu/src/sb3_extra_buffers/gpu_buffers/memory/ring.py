@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -154,6 +156,28 @@ class SharedRawHeap(DevicePayloads, RingHeap):
                 count = min(len(content), self._capacity - place)
                 self._write(place, memoryview(content[:count]))
                 begin, content = begin + count, content[count:]
+
+    def _is_elsewhere(self, starts: Indices, lengths: Indices) -> bool:
+        """Whether saved payloads do not fit where they were: the ring had another capacity."""
+        if not len(starts):
+            return False
+        oldest = min(int(starts.min()), self._queue.oldest(self._tail))
+        return oldest < self._tail - self._capacity or bool((starts % self._capacity + lengths > self._capacity).any())
+
+    def _pour(self, saved: SavedBytes) -> bool:
+        """Write every row again, and say whether there was room for all of them."""
+        cells, starts, rows = (column.copy() for column in self._queue.before(np.iinfo(np.int64).max))
+        alive = self._starts[cells] == starts
+        if not np.array_equal(np.sort(cells[alive]), np.flatnonzero(self._lengths)):
+            raise StateError("the order of writing does not name every payload once")
+        columns = [column[alive].tolist() for column in (rows, cells, starts, self._lengths[cells])]
+        evicted = self._evicted
+        self.clear()
+        self._evicted = evicted
+        for _, row in groupby(zip(*columns), itemgetter(0)):
+            _, its_cells, places, sizes = zip(*row)
+            self._store(list(its_cells), memoryview(b"".join(map(saved.view, places, sizes))), list(sizes))
+        return self._evicted == evicted
 
     def _tensor(self, start: int, length: int) -> th.Tensor:
         place = start % self._capacity

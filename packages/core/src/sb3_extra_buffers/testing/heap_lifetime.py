@@ -1,4 +1,4 @@
-"""Rules about what happens to a heap in the long run."""
+"""Rules for heaps about long use, copies and processes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import pickle
 
 import numpy as np
 
-from sb3_extra_buffers.heaps import Evictions
-from sb3_extra_buffers.testing.heap_subject import HEAP_RULES, HeapSubject, expect_holds, held, payload, put
+from sb3_extra_buffers.heaps import Evictions, MovingHeap
+from sb3_extra_buffers.testing.content import expect_steady_memory
+from sb3_extra_buffers.testing.heap_capabilities import expect_same_order
+from sb3_extra_buffers.testing.heap_subject import HEAP_RULES, HeapSubject, absent, expect_holds, held, payload, put
 from sb3_extra_buffers.testing.processes import in_forked_child
 from sb3_extra_buffers.testing.rule import NotApplicable, expect
 
@@ -29,7 +31,7 @@ def steady_state(subject: HeapSubject) -> None:
 
 @HEAP_RULES.rule("holes-closed", "Cells overwritten in any order keep the capacity within a few times the live bytes.")
 def holes_closed(subject: HeapSubject) -> None:
-    if subject.evicts:
+    if subject.is_limited:
         raise NotApplicable("the heap has a fixed capacity")
     random = np.random.default_rng(2)
     heap = subject.create(200)
@@ -48,10 +50,10 @@ def moves_counted(subject: HeapSubject) -> None:
     random, heap = np.random.default_rng(3), subject.create(200)
 
     def moves() -> int | None:
-        return getattr(heap, "moves", None)
+        return heap.moves if isinstance(heap, MovingHeap) else None
 
     if moves() is None:
-        raise NotApplicable("the heap does not count moves, so nobody remembers addresses")
+        raise absent("moves")
     known: dict[int, int] = {}
     for step in range(4000):
         cell, before = (step // 50 if step % 50 == 0 else int(random.integers(80, 200))), (moves(), heap.evicted)
@@ -63,6 +65,21 @@ def moves_counted(subject: HeapSubject) -> None:
         moved = [other for other in known if other != cell and known[other] != now[other]]
         expect(not moved, f"cells {moved[:3]} are elsewhere after writing cell {cell}, and moves says {moves()}")
         known = now
+
+
+@HEAP_RULES.rule("heap-leaks", "Cells rewritten for long leave nbytes and the memory of the process as they are.")
+def heap_leaks(subject: HeapSubject) -> None:
+    heap, content = subject.create(20), payload(0, 0, 1 << 14)
+    sizes = []
+
+    def work() -> None:
+        for cell in range(20):
+            put(heap, [cell], [content])
+        sizes.append(heap.nbytes)
+
+    expect_steady_memory("rewriting cells", work, 20 << 14, 40)
+    late = sizes[len(sizes) // 2 :]
+    expect(max(late) - min(late) <= _SLACK, f"nbytes went from {min(late)} to {max(late)}")
 
 
 @HEAP_RULES.rule("clear", "A cleared heap is as good as new.")
@@ -81,7 +98,7 @@ def clear(subject: HeapSubject) -> None:
 
 @HEAP_RULES.rule("pickle", "A heap pickles and copies; the copy holds the same and goes its own way.")
 def pickling(subject: HeapSubject) -> None:
-    heap = subject.create(30, **({"capacity": 1 << 20} if subject.evicts else {}))
+    heap = subject.with_room(30, 1 << 20)
     for cell in range(0, 28, 2):
         put(heap, [cell, cell + 1], [payload(cell, 0, 200 + cell), payload(cell + 1, 0, 1)])
     put(heap, [4], [payload(4, 1, 77)])
@@ -96,17 +113,12 @@ def pickling(subject: HeapSubject) -> None:
 
 @HEAP_RULES.rule("pickle-keeps-order", "A copy of a full heap evicts the same rows next as the original.")
 def pickle_keeps_order(subject: HeapSubject) -> None:
-    heap = subject.create(60, **({"capacity": 1000} if subject.evicts else {}))
+    heap = subject.with_room(60, 1000 if subject.evicts else 1 << 16)
     for step in range(30):
         put(heap, [2 * step, 2 * step + 1], [payload(step, 0, 70), payload(step, 1, 30)])
     twin = pickle.loads(pickle.dumps(heap))
     expect(twin.evicted == heap.evicted, f"the copy says {twin.evicted}, the original {heap.evicted}")
-    for step in range(7):
-        for one in (heap, twin):
-            put(one, [2 * step, 2 * step + 1], [payload(step, 2, 70), payload(step, 3, 30)])
-    # The copy starts at the beginning of its memory, so it may lose up to one payload less to the end of it.
-    kept, copied = set(held(heap)), set(held(twin))
-    expect(len(kept ^ copied) <= 2, f"the original keeps cells {sorted(kept)}, the copy {sorted(copied)}")
+    expect_same_order(heap, twin, "the copy")
 
 
 @HEAP_RULES.rule("fork", "A forked child reads what its parent stored.")

@@ -1,4 +1,4 @@
-"""Rules about payloads that something happened to."""
+"""Rules for codecs about payloads that were damaged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sb3_extra_buffers.codecs import Codec, decode_batch
 from sb3_extra_buffers.errors import PayloadError
 from sb3_extra_buffers.memory import Bytes, FlatBytes
 from sb3_extra_buffers.testing.codec_subject import CODEC_RULES, CodecSubject, as_bytes, decoded, sample
-from sb3_extra_buffers.testing.memory import GuardedRows
+from sb3_extra_buffers.testing.content import GuardedRows
 from sb3_extra_buffers.testing.rule import NotApplicable, expect, expect_raises
 
 _CELLS = ((np.uint8, 40), (np.uint8, 3000), (np.float32, 700))

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from sb3_extra_buffers.codecs.pool import automatic_threads, run_split
+from sb3_extra_buffers.codecs.batch import automatic_threads, run_split
 from sb3_extra_buffers.testing.processes import in_forked_child
 
 

@@ -1,4 +1,4 @@
-"""Rules about heaps that must stay within a capacity.
+"""Rules for heaps with a fixed capacity.
 
 Where it is filled to the last byte, sizes are multiples of 16: a heap may align its payloads.
 """
@@ -8,19 +8,23 @@ from __future__ import annotations
 import numpy as np
 
 from sb3_extra_buffers.errors import HeapFullError, HeapStateError
-from sb3_extra_buffers.heaps import Evictions
-from sb3_extra_buffers.testing.heap_subject import HEAP_RULES, HeapSubject, expect_holds, held, payload, put
+from sb3_extra_buffers.heaps import Evictions, Heap, SizedHeap, StrictHeap
+from sb3_extra_buffers.testing.heap_subject import (
+    HEAP_RULES,
+    HeapSubject,
+    absent,
+    expect_holds,
+    held,
+    must_evict,
+    payload,
+    put,
+)
 from sb3_extra_buffers.testing.rule import NotApplicable, expect, expect_raises
-
-
-def _must_evict(subject: HeapSubject) -> None:
-    if not subject.evicts:
-        raise NotApplicable("the heap has no fixed capacity")
 
 
 @HEAP_RULES.rule("evicts-oldest", "A full heap drops its oldest rows, whole, no more than it must, and counts them.")
 def evicts_oldest(subject: HeapSubject) -> None:
-    _must_evict(subject)
+    must_evict(subject)
     heap = subject.create(300, capacity=1120)
     rows: list[dict[int, bytes]] = []
     for number in range(100):  # 32 + 32 + 48 bytes a row, so ten rows fill the capacity exactly
@@ -41,7 +45,7 @@ def evicts_oldest(subject: HeapSubject) -> None:
     "replacing-is-not-evicting", "A cell that is written again in turn is replaced, not counted as evicted."
 )
 def replacing_is_not_evicting(subject: HeapSubject) -> None:
-    _must_evict(subject)
+    must_evict(subject)
     heap = subject.create(10, capacity=10 * 128 + 128)
     for step in range(200):
         put(heap, [step % 10], [payload(step % 10, step, 128)])
@@ -51,7 +55,7 @@ def replacing_is_not_evicting(subject: HeapSubject) -> None:
 
 @HEAP_RULES.rule("too-large", "A row larger than the capacity raises HeapFullError and changes nothing.")
 def too_large(subject: HeapSubject) -> None:
-    _must_evict(subject)
+    must_evict(subject)
     heap = subject.create(10, capacity=1024)
     put(heap, [0, 1], [b"a" * 300, b"b" * 300])
     before = held(heap)
@@ -63,7 +67,7 @@ def too_large(subject: HeapSubject) -> None:
 
 @HEAP_RULES.rule("stale-position", "A position that was evicted since it was located is refused.")
 def stale_position(subject: HeapSubject) -> None:
-    _must_evict(subject)
+    must_evict(subject)
     heap = subject.create(50, capacity=1000)
     put(heap, [0], [payload(0, 0, 400)])
     starts, lengths = heap.locate(np.array([0]))
@@ -77,7 +81,7 @@ def stale_position(subject: HeapSubject) -> None:
     "evicting-workload", "Under any mix of orders and sizes a full heap holds a newest part of what was written."
 )
 def evicting_workload(subject: HeapSubject) -> None:
-    _must_evict(subject)
+    must_evict(subject)
     random = np.random.default_rng(1)
     heap = subject.create(60, capacity=7919)
     written: dict[int, bytes] = {}
@@ -95,3 +99,78 @@ def evicting_workload(subject: HeapSubject) -> None:
         gone = [age[cell] for cell in written if cell not in found]
         kept = [age[cell] for cell in found]
         expect(not gone or max(gone) < min(kept), f"after step {step} a newer row is gone and an older one is there")
+
+
+@HEAP_RULES.rule("eviction-counts", "Dropped rows, cells and bytes are counted exactly; replaced ones are not.")
+def eviction_counts(subject: HeapSubject) -> None:
+    must_evict(subject)
+    random = np.random.default_rng(4)
+    heap = subject.create(40, capacity=4096)
+    row_of: dict[int, int] = {}
+    lost = [0, 0, 0]
+    for step in range(600):
+        before = held(heap)
+        cells = random.permutation(40)[: random.integers(1, 6)].tolist()
+        put(heap, cells, [payload(cell, step, 16 * int(random.integers(1, 25))) for cell in cells])
+        gone = before.keys() - held(heap).keys() - set(cells)
+        lost[0] += len({row_of[cell] for cell in gone})
+        lost[1] += len(gone)
+        lost[2] += sum(len(before[cell]) for cell in gone)
+        row_of.update(dict.fromkeys(cells, step))
+        expect(heap.evicted == Evictions(*lost), f"after step {step}: {heap.evicted}, expected {Evictions(*lost)}")
+
+
+def _refusal(heap: Heap, cells: list[int], lengths: list[int]) -> HeapFullError | None:
+    """The error of a row that does not fit; ``None`` if it fits."""
+    try:
+        put(heap, cells, [bytes(length) for length in lengths])
+    except HeapFullError as error:
+        return error
+    return None
+
+
+@HEAP_RULES.rule("never-fits", "HeapFullError has never_fits exactly if an empty heap would refuse the row, too.")
+def never_fits(subject: HeapSubject) -> None:
+    if not subject.is_limited:
+        raise NotApplicable("the heap has no fixed capacity")
+    heap = subject.create(10, capacity=1024)
+    for lengths in ([1040], [512, 528], [2048], [1024], [512, 512]):
+        error, fits = _refusal(heap, list(range(len(lengths))), lengths), sum(lengths) <= 1024
+        expect((error is None) == fits, f"payloads of {lengths} bytes in a new heap: {error!r}")
+        expect(error is None or error.never_fits, f"payloads of {lengths} bytes: never_fits is not set")
+        heap.clear()
+
+
+@HEAP_RULES.rule("refuse-too-large", "refuse_too_large raises for exactly the rows that never fit; nothing changes.")
+def refuses_too_large(subject: HeapSubject) -> None:
+    heap = subject.with_room(10, 1024)
+    if not isinstance(heap, SizedHeap):
+        raise absent("refuse_too_large")
+    put(heap, [7], [b"seven"])
+    for lengths in ([1], [1024], [512, 512], [1040], [512, 528], [1 << 40]):
+        large = subject.is_limited and sum(lengths) > 1024
+        try:
+            heap.refuse_too_large(lengths)
+            expect(not large, f"payloads of {lengths} bytes were not refused")
+        except HeapFullError as error:
+            expect(large and error.never_fits, f"payloads of {lengths} bytes: {error!r}")
+        expect_holds(heap, {7: b"seven"}, f"after asking for payloads of {lengths} bytes")
+
+
+@HEAP_RULES.rule("refuses-when-full", "With refuses_when_full, a row without room is refused and nothing changes.")
+def refuses_when_full(subject: HeapSubject) -> None:
+    heap = subject.with_room(10, 1024)
+    if not isinstance(heap, StrictHeap) or not heap.refuses_when_full:
+        raise absent("refuses_when_full")
+    model: dict[int, bytes] = {}
+    for cell in range(4):
+        model[cell] = payload(cell, 0, 240)
+        put(heap, [cell], [model[cell]])
+    for cells, length in (([4], 240), ([5, 6], 128), ([7], 1024)):
+        error = _refusal(heap, cells, [length] * len(cells))
+        expect(error is not None and not error.never_fits, f"cells {cells} of {length} bytes in a full heap: {error!r}")
+        expect_holds(heap, model, f"after refusing cells {cells}")
+    expect(heap.evicted == Evictions(), f"{heap.evicted} although rows are refused")
+    heap.clear()
+    put(heap, [4], [b"x" * 1024])
+    expect_holds(heap, {4: b"x" * 1024}, "after clear()")
