@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from inspect import signature
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch as th
+from gymnasium import spaces
 from numpy import ndarray
 from numpy.typing import NDArray
 from stable_baselines3.common.buffers import BaseBuffer, DictReplayBuffer, DictRolloutBuffer
@@ -20,12 +21,10 @@ from stable_baselines3.common.buffers import BaseBuffer, DictReplayBuffer, DictR
 from sb3_extra_buffers.arrays import CompressedArray
 from sb3_extra_buffers.checkpoints import State
 from sb3_extra_buffers.compressed import checkpoint
-from sb3_extra_buffers.compressed.buffer_state import check_claims, own_state, restore_own
 from sb3_extra_buffers.compressed.locking import locked
 from sb3_extra_buffers.compressed.options import StorageOptions
 from sb3_extra_buffers.compressed.report import KeyReport, MemoryReport
-from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind
-from sb3_extra_buffers.compressed.storage import ObservationStorage, PerStep
+from sb3_extra_buffers.compressed.storage import NO_KEY, ObservationStorage, PerStep
 from sb3_extra_buffers.errors import BufferStateError, ObservationError, ParameterError
 from sb3_extra_buffers.heaps import Heap
 
@@ -34,15 +33,6 @@ if TYPE_CHECKING:
 
 #: Version of the pickled form. Pickles of other versions are refused with an explanation.
 FORMAT_VERSION = 1
-
-
-def _refuse_unknown(kind: type[Any], names: Iterable[str]) -> None:
-    """Refuse keyword arguments that no constructor of a class takes, and suggest the nearest name."""
-    known = {name for part in kind.__mro__ for name in signature(part).parameters if part is not object}
-    for name in sorted(set(names) - known):
-        close = get_close_matches(name, known, 1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise TypeError(f"{kind.__name__}() got an unexpected keyword argument {name!r}.{hint}")
 
 
 class BaseCompressedBuffer(BaseBuffer):
@@ -58,7 +48,6 @@ class BaseCompressedBuffer(BaseBuffer):
     _is_sampling = False
     #: Arguments that may be replaced when a checkpoint is loaded.
     _replaceable: tuple[str, ...] = ("heap_kwargs", "threads")
-
     #: Attributes that a checkpoint need not hold. Those of base classes are added.
     _transient: tuple[str, ...] = ()
 
@@ -73,15 +62,31 @@ class BaseCompressedBuffer(BaseBuffer):
         :param prefetch_obstacle: why batches cannot be read ahead; empty if they can
         """
         name, prefetch = type(self).__name__, arguments["prefetch"]
-        _refuse_unknown(type(self), arguments["kwargs"])
-        is_dict = isinstance(self, (DictReplayBuffer, DictRolloutBuffer))
-        check_kind(name, arguments["observation_space"], is_dict=is_dict)
+        known = {name for kind in type(self).__mro__[:-1] for name in signature(kind).parameters}
+        for unknown in sorted(set(arguments["kwargs"]) - known):
+            close = get_close_matches(unknown, known, 1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise TypeError(f"{name}() got an unexpected keyword argument {unknown!r}.{hint}")
+        self._check_space(arguments["observation_space"])
         if not isinstance(prefetch, bool):
             raise ParameterError(name, "prefetch", prefetch, "it must be True or False")
         if prefetch and prefetch_obstacle:
             allowed = f"it must be False: {prefetch_obstacle}"
             raise ParameterError(name, "prefetch", prefetch, allowed, "Leave prefetch out.")
         self._options = StorageOptions.among(arguments)
+
+    def _check_space(self, space: spaces.Space[Any]) -> None:
+        """Refuse a Dict space for other buffers, any other space for Dict buffers, and nested Dict spaces."""
+        name, is_dict = type(self).__name__, isinstance(space, spaces.Dict)
+        if is_dict and any(not key or isinstance(part, spaces.Dict) for key, part in space.spaces.items()):
+            hint = "gymnasium.wrappers.FlattenObservation makes one level of several."
+            raise ParameterError(name, "observation_space", space, "keys must have names and no keys below", hint)
+        if is_dict == isinstance(self, (DictReplayBuffer, DictRolloutBuffer)):
+            return
+        kind, family = "Rollout" if "Rollout" in name else "Replay", "Gpu" if name.startswith("Gpu") else "Compressed"
+        other, allowed = ("Dict", "it must not be a Dict space") if is_dict else ("", "it must be a Dict space")
+        hint = f"Use {family}{other}{kind}Buffer for it, or a buffer named for its model."
+        raise ParameterError(name, "observation_space", space, allowed, hint)
 
     @locked
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -127,18 +132,18 @@ class BaseCompressedBuffer(BaseBuffer):
 
     @classmethod
     def _check_claims(cls, state: State, arguments: dict[str, Any]) -> None:
-        check_claims(state, arguments)
+        checkpoint.check_claims(state, arguments)
 
     def _state(self) -> State:
         """Everything that changes while the buffer is used. Arrays of numbers are found automatically. Subclasses add
         what else they keep, under the name of the attribute, and take it back in :meth:`_restore`.
         """
-        return State().put("own", own_state(self)).put("storage", self._storage.state())
+        return State().put("own", checkpoint.own_state(self)).put("storage", self._storage.state())
 
     def _restore(self, state: State) -> None:
         """Become what another buffer was. This buffer must be new."""
         self._storage.restore(state.part("storage"))
-        restore_own(self, state.part("own"))
+        checkpoint.restore_own(self, state.part("own"))
 
     def _per_step(self) -> PerStep:
         """What the buffer stores per step."""
@@ -237,8 +242,13 @@ class BaseCompressedBuffer(BaseBuffer):
             raise ObservationError(type(self).__name__, argument, "NaN", "numbers", hint)
         return values
 
-    def _delivered(self, samples: Any) -> Any:
-        """The observations of a batch in the requested form: unchanged, as float32, or from 0 to 1."""
+    def _delivered(self, sample: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Sample, with the observations in the requested form: unchanged, as float32, or from 0 to 1."""
+        self._is_sampling = True
+        try:
+            samples = sample(*args, **kwargs)
+        finally:
+            self._is_sampling = False
         if not self._storage.as_float:
             return samples
         names = [name for name in ("observations", "next_observations") if hasattr(samples, name)]

@@ -81,11 +81,6 @@ class StorageOptions:
         # The codec "none" asks for observations without any encoding.
         return nbytes >= MIN_FRAMES_NBYTES and steps >= MIN_FRAMES_STEPS and not (codec and codec.name == "none")
 
-    @property
-    def may_be_cells(self) -> bool:
-        """Whether images that are not stacked may become cells: neither ``layout`` nor ``prefer`` was given."""
-        return self.layout == AUTO and self.prefer == SPEED
-
     def stored_dtype(self, owner: str, key: str | None, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """The dtype to store: that of the space, which is given, unless a narrower one is requested."""
         dtypes = self.dtypes

@@ -21,8 +21,7 @@ from sb3_extra_buffers.checkpoints import State
 from sb3_extra_buffers.compressed.base import BaseCompressedBuffer
 from sb3_extra_buffers.compressed.locking import locked
 from sb3_extra_buffers.compressed.prefetch import Batch, Pairs, Worker
-from sb3_extra_buffers.compressed.spaces import NO_KEY, hollow
-from sb3_extra_buffers.compressed.storage import PerStep
+from sb3_extra_buffers.compressed.storage import NO_KEY, PerStep
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
 
 
@@ -111,7 +110,7 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
             obstacle = f"{type(self).__name__} has a _get_samples() of its own, which is asked when a batch is needed"
         self._take_options(locals(), obstacle)
         kwargs |= {"optimize_memory_usage": one_per_step, "handle_timeout_termination": handle_timeout_termination}
-        super().__init__(buffer_size, hollow(observation_space), action_space, device=device, n_envs=n_envs, **kwargs)
+        super().__init__(buffer_size, _hollow(observation_space), action_space, device=device, n_envs=n_envs, **kwargs)
         self.observation_space = observation_space
         self.obs_shape = get_obs_shape(observation_space)  # type: ignore[assignment]
         self._storage = self._new_storage(self._per_step())
@@ -182,11 +181,7 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
             self._ahead = None
             hint = "Collect transitions before training; see learning_starts."
             raise BufferStateError(type(self).__name__, f"sample {batch_size} transitions", "the buffer is empty", hint)
-        self._is_sampling = True
-        try:
-            return self._delivered(self._sample(batch_size, env))
-        finally:
-            self._is_sampling = False
+        return self._delivered(self._sample, batch_size, env)
 
     @locked
     def reset(self) -> None:
@@ -398,3 +393,14 @@ class CompressedNStepReplayBuffer(CompressedReplayBuffer, NStepReplayBuffer):
 
     def _arguments(self) -> dict[str, Any]:
         return {**super()._arguments(), "n_steps": self.n_steps, "gamma": self.gamma}
+
+
+def _hollow(space: spaces.Space[Any]) -> spaces.Space[Any]:
+    """The same space with empty observations.
+
+    Constructors of Stable-Baselines3 allocate arrays for all observations, which would be thrown away at once. For one
+    million Atari transitions that is 56 GB, which most machines refuse to allocate.
+    """
+    if isinstance(space, spaces.Dict):
+        return spaces.Dict({key: _hollow(part) for key, part in space.spaces.items()})
+    return spaces.Box(0, 1, shape=(0,), dtype=np.dtype(space.dtype or np.float32).type)

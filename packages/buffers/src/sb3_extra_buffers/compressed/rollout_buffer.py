@@ -166,11 +166,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
 
     @locked
     def _get_samples(self, *args: Any, **kwargs: Any) -> Any:
-        self._is_sampling = True
-        try:
-            return self._delivered(super()._get_samples(*args, **kwargs))
-        finally:
-            self._is_sampling = False
+        return self._delivered(super()._get_samples, *args, **kwargs)
 
     def _get_ahead(self, batches: Generator[Any, None, None], worker: Worker) -> Generator[Any, None, None]:
         """The same batches, each read while the consumer is busy with the one before it."""

@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
+from stable_baselines3.common.preprocessing import get_obs_shape
 
 from sb3_extra_buffers import frames
 from sb3_extra_buffers.arrays import CompressedArray
@@ -20,12 +21,13 @@ from sb3_extra_buffers.codecs import bind
 from sb3_extra_buffers.compressed.locking import BufferLock
 from sb3_extra_buffers.compressed.options import FRAMES, StorageOptions
 from sb3_extra_buffers.compressed.prefetch import BATCHES_AT_ONCE, GuardedStore, Worker
-from sb3_extra_buffers.compressed.spaces import NO_KEY, parts_of, shape_of
 from sb3_extra_buffers.errors import HeapStateError, ParameterError
 from sb3_extra_buffers.frames import CachingKernels, Contiguity
 from sb3_extra_buffers.heaps import FileHeap, Heap, StatefulHeap, StrictHeap
 from sb3_extra_buffers.memory import BLOCKS, BatchMemory
 from sb3_extra_buffers.stores import (
+    AUTO,
+    SPEED,
     DeferredStore,
     EvictingStore,
     FrameRequest,
@@ -39,6 +41,21 @@ from sb3_extra_buffers.stores import (
     preference,
     resolve,
 )
+
+#: The key of a space that has none.
+NO_KEY = ""
+
+
+def parts_of(space: spaces.Space[Any]) -> dict[str, spaces.Space[Any]]:
+    """The parts of a space by key; a space without keys is its own only part."""
+    return dict(space.spaces) if isinstance(space, spaces.Dict) else {NO_KEY: space}
+
+
+def shape_of(part: spaces.Space[Any]) -> tuple[int, ...]:
+    """The shape of one observation in a buffer."""
+    shape = get_obs_shape(part)
+    assert isinstance(shape, tuple)
+    return tuple(int(axis) for axis in shape)
 
 
 class PerStep(Enum):
@@ -137,7 +154,8 @@ class ObservationStorage:
             plain = StoreRequest(label, shape, dtype, steps * n_envs, n_envs, codec, has_next, is_rewritten)
             requests[key] = plain
             if options.wants_frames(shape, dtype, codec, steps):
-                may_be_cells = codec is None and options.may_be_cells and not is_rewritten
+                # Images that are not stacked, unless the user or Stable-Baselines3 asks for something else.
+                may_be_cells = codec is None and not is_rewritten and (options.layout, options.prefer) == (AUTO, SPEED)
                 how = self._preference(owner, options.prefer)
                 requests[key] = FrameRequest(**vars(plain), preference=how, may_be_cells=may_be_cells)
         #: Keys that are stored as frames, unless the data say otherwise.
