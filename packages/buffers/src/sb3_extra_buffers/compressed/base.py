@@ -24,7 +24,7 @@ from sb3_extra_buffers.compressed import checkpoint
 from sb3_extra_buffers.compressed.locking import locked
 from sb3_extra_buffers.compressed.options import StorageOptions
 from sb3_extra_buffers.compressed.report import KeyReport, MemoryReport
-from sb3_extra_buffers.compressed.storage import NO_KEY, ObservationStorage, PerStep
+from sb3_extra_buffers.compressed.storage import NO_KEY, ObservationStorage, PerStep, parts_of
 from sb3_extra_buffers.errors import BufferStateError, ObservationError, ParameterError
 from sb3_extra_buffers.heaps import Heap
 
@@ -57,10 +57,7 @@ class BaseCompressedBuffer(BaseBuffer):
             cls.__module__ = __package__  # pickles and saved models name the package, so files may move
 
     def _take_options(self, arguments: Mapping[str, Any], prefetch_obstacle: str) -> None:
-        """Check the arguments of a constructor, its ``locals()``, and keep those about storage.
-
-        :param prefetch_obstacle: why batches cannot be read ahead; empty if they can
-        """
+        """Check the arguments of a constructor, its ``locals()``, and keep those about storage."""
         name, prefetch = type(self).__name__, arguments["prefetch"]
         known = {name for kind in type(self).__mro__[:-1] for name in signature(kind).parameters}
         for unknown in sorted(set(arguments["kwargs"]) - known):
@@ -78,7 +75,7 @@ class BaseCompressedBuffer(BaseBuffer):
     def _check_space(self, space: spaces.Space[Any]) -> None:
         """Refuse a Dict space for other buffers, any other space for Dict buffers, and nested Dict spaces."""
         name, is_dict = type(self).__name__, isinstance(space, spaces.Dict)
-        if is_dict and any(not key or isinstance(part, spaces.Dict) for key, part in space.spaces.items()):
+        if is_dict and any(not key or isinstance(part, spaces.Dict) for key, part in parts_of(space).items()):
             hint = "gymnasium.wrappers.FlattenObservation makes one level of several."
             raise ParameterError(name, "observation_space", space, "keys must have names and no keys below", hint)
         if is_dict == isinstance(self, (DictReplayBuffer, DictRolloutBuffer)):
@@ -185,11 +182,7 @@ class BaseCompressedBuffer(BaseBuffer):
         return self.size()
 
     def to_torch(self, array: NDArray[Any], copy: bool = True) -> th.Tensor:
-        """Convert a numpy array to a tensor. Arrays that were made for a batch are not copied again.
-
-        :param array: the array
-        :param copy: whether to copy an array that is not part of a batch
-        """
+        """Convert a numpy array to a tensor. An array that was made for a batch is not copied, even if asked."""
         if self._is_sampling and self.device.type == "cpu":
             return th.from_numpy(array)  # the same as as_tensor(), without its checks
         return super().to_torch(array, copy and not self._is_sampling)

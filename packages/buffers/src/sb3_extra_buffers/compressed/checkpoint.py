@@ -41,7 +41,6 @@ _MISFITS = (
     TypeError,
     ValueError,
 )
-
 #: Attributes that change while a buffer is used and are not arrays.
 _SCALARS = {"pos": int, "full": bool, "generator_ready": bool, "_is_torn": bool}
 #: Packages whose classes a checkpoint holds completely.

@@ -57,9 +57,8 @@ class _WithHiddenStates(CompressedRolloutBuffer):
         *args: Any,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            buffer_size, observation_space, action_space, *args, hidden_state_shape=hidden_state_shape, **kwargs
-        )
+        kwargs["hidden_state_shape"] = hidden_state_shape
+        super().__init__(buffer_size, observation_space, action_space, *args, **kwargs)
 
     def _arguments(self) -> dict[str, Any]:
         return {**super()._arguments(), "hidden_state_shape": tuple(self.hidden_state_shape)}  # type: ignore[attr-defined]
@@ -78,9 +77,6 @@ class CompressedRecurrentRolloutBuffer(  # type: ignore[misc]  # sb3-contrib pas
 
     ``RecurrentPPO`` takes no buffer class; :func:`compress_rollouts` puts this one into a model.
 
-    :param buffer_size: Max number of element in the buffer
-    :param observation_space: Observation space
-    :param action_space: Action space
     :param hidden_state_shape: Shape of the buffer that will collect lstm states
         (n_steps, lstm.num_layers, n_envs, lstm.hidden_size)
     :param kwargs: All other arguments of :class:`CompressedRolloutBuffer`

@@ -23,18 +23,8 @@ class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
 
     Takes the arguments of ``HerReplayBuffer`` and, by keyword, those of :class:`CompressedReplayBuffer`.
 
-    :param buffer_size: Max number of element in the buffer
-    :param observation_space: Observation space
-    :param action_space: Action space
     :param env: The training environment
-    :param device: PyTorch device
-    :param n_envs: Number of parallel environments
     :param optimize_memory_usage: Has no effect: next observations are shared anyway
-    :param handle_timeout_termination: Handle timeout termination (due to timelimit)
-        separately and treat the task as infinite horizon task.
-    :param n_sampled_goal: Number of virtual transitions to create per real transition, by sampling new goals.
-    :param goal_selection_strategy: Strategy for sampling goals for replay. One of ['episode', 'final', 'future']
-    :param copy_info_dict: Whether to copy the info dictionary and pass it to ``compute_reward()``.
     :param storage: Further arguments of :class:`CompressedReplayBuffer`
     """
 
@@ -57,10 +47,13 @@ class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
         copy_info_dict: bool = False,
         **storage: Any,
     ) -> None:
-        given = (device, n_envs, optimize_memory_usage, handle_timeout_termination)
-        hindsight = {"env": env, "n_sampled_goal": n_sampled_goal, "copy_info_dict": copy_info_dict}
-        hindsight["goal_selection_strategy"] = goal_selection_strategy
-        super().__init__(buffer_size, observation_space, action_space, *given, **hindsight, **storage)
+        own: dict[str, Any] = {"env": env, "n_sampled_goal": n_sampled_goal, "copy_info_dict": copy_info_dict}
+        own["goal_selection_strategy"] = goal_selection_strategy
+        own |= {
+            "optimize_memory_usage": optimize_memory_usage,
+            "handle_timeout_termination": handle_timeout_termination,
+        }
+        super().__init__(buffer_size, observation_space, action_space, device, n_envs, **own, **storage)
 
     def reset(self) -> None:
         """Forget all transitions and episodes."""

@@ -253,10 +253,7 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         return self._get_samples(self._draw_steps(batch_size), env=env)
 
     def _sample_ahead(self, batch_size: int, env: VecNormalize | None, worker: Worker) -> Any:
-        """Return the batch that was drawn the last time, and draw the next one.
-
-        All random numbers are drawn here, so they do not depend on how fast the worker is.
-        """
+        """Return the batch that was drawn the last time, and draw the next one: random numbers depend on no thread."""
         batch, self._ahead = self._ahead, None
         if batch is None or len(batch.cells) != batch_size:
             batch = self._batch(self._draw_steps(batch_size))

@@ -30,23 +30,8 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         Equivalent to classic advantage when set to 1.
     :param gamma: Discount factor
     :param n_envs: Number of parallel environments
-    :param dtypes: A narrower dtype to store: a dtype, or ``{"elem_type": dtype}``. Values that it cannot hold raise an
-        error. Default: the dtype of the space.
-    :param normalize_images: Divide observations by 255 and return them as float32
-    :param compression_method: A codec such as ``"zstd-3"``, ``"lz4-block/0"`` or ``"rle-jit"``. ``"auto"`` chooses one
-        of the installed codecs by the space and the first observations; ``memory_report()`` and the log say which.
-        For Dict spaces also by key: ``{"image": "zstd-3", "vec": "none"}``.
-    :param compression_kwargs: Parameters of the codec, for instance ``{"level": 3}``
-    :param decompression_kwargs: Accepted for old scripts, without effect
-    :param output_dtype: ``"raw"`` returns observations in the dtype of the space, ``"float"`` as float32
-    :param heap: Where compressed observations are stored: ``"memory"``, ``"ring"``, ``"mmap"``, or a heap of another
-        plugin. A rollout must fit as a whole.
-    :param heap_kwargs: Parameters of the heap: ``capacity`` in bytes, and for ``"mmap"`` a ``folder``
-    :param threads: Threads used to decode a batch. Default: chosen automatically.
-    :param layout: ``"frames"`` stores each frame of stacked images once, as a patch on the frame before it;
-        ``"cells"`` stores each observation by itself. ``"auto"`` stores images as frames and finds out how they are
-        stacked; images that are not stacked become cells if that is smaller.
-    :param prefer: For frames: ``"speed"``, ``"balanced"`` or ``"memory"``
+    :param dtypes: See :class:`CompressedReplayBuffer`, also for all following arguments
+    :param heap: Where compressed observations are stored. A rollout must fit as a whole.
     :param prefetch: Read the next batch in a thread while the model trains on the one before
     """
 
