@@ -159,11 +159,13 @@ class BaseCompressedBuffer(BaseBuffer):
     def memory_report(self) -> MemoryReport:
         """Memory of the observations, by key, and what Stable-Baselines3 would need for them."""
         storage, transitions = self._storage, self._kept_rows() * self.n_envs
+        cells, planes = self.buffer_size * self.n_envs, 2 if storage.next_observations else 1
         keys = []
         for key, array in storage.observations.items():
-            arrays = [array, *([storage.next_observations[key]] if storage.next_observations else [])]
-            raw = len(arrays) * transitions * (array.nbytes // (self.buffer_size * self.n_envs))
-            keys.append(KeyReport(key, array.codec, raw, sum(part.nbytes_stored for part in arrays)))
+            raw = planes * transitions * (array.nbytes // cells)
+            keys.append(
+                KeyReport(key, array.codec, raw, array.nbytes_stored)
+            )  # next observations are in the same store
         capacity = sum(key.live_nbytes for key in keys) if storage.heap is None else storage.heap.capacity
         evicted = self.size() * self.n_envs - transitions
         about = (type(self).__name__, transitions, tuple(keys), self._options.heap)

@@ -30,7 +30,7 @@ Buffer = TypeVar("Buffer", bound="BaseCompressedBuffer")
 
 #: The last checkpoint of each buffer, saved or loaded. Copies and pickles of a buffer do not have it.
 _known: WeakKeyDictionary[Any, Manifest] = WeakKeyDictionary()
-#: What constructors and numpy raise for arguments and numbers of a damaged checkpoint.
+#: Errors of constructors and numpy for the content of a damaged checkpoint.
 _MISFITS = (
     ArithmeticError,
     AssertionError,

@@ -1,4 +1,4 @@
-"""JSON forms of what a checkpoint says about a buffer: spaces, arguments of constructors, and infos."""
+"""JSON forms of the spaces, constructor arguments and infos of a buffer, for checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading the next batch in a thread while the model trains on the one before."""
+"""Prefetch: read the next batch in a thread while the model trains on the current one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sb3_extra_buffers.stores import ObservationStore, resolve
 
 Result = TypeVar("Result")
 
-#: Not the name of the codecs' threads: those are recognised by it, and do not share their work with others.
+#: Differs from the name of the codecs' threads: threads of that name do not share their work with others.
 _NAME = "prefetch-sb3-extra-buffers"
 #: One batch is being decoded, one is ready, and the one before that is in a variable of the caller.
 BATCHES_AT_ONCE = 3
@@ -79,8 +79,8 @@ def _leave_threads() -> None:
         worker._pool, worker._thread = None, 0  # the next job starts another thread
 
 
-# Threads do not survive a fork: a child would wait for ever for a batch that was being read, and read from a store in
-# whose caches another thread was writing.
+# Threads do not survive a fork. A child would wait forever for a batch that was being read, and its stores would have
+# inconsistent caches.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_wait_for_all, after_in_child=_leave_threads)
 

@@ -201,11 +201,7 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
 
     @locked
     def reconstruct_nextobs(self, idx: int, env_idx: int = 0) -> Any:
-        """One next observation, decoded; for a Dict space, a dictionary.
-
-        :param idx: position in the buffer
-        :param env_idx: number of the environment
-        """
+        """One next observation, decoded. The arguments are those of :meth:`reconstruct_obs`."""
         if self.optimize_memory_usage:
             return self.reconstruct_obs((idx + 1) % self.buffer_size, env_idx)
         return self._alone({key: array[idx, env_idx] for key, array in self._storage.next_observations.items()})
