@@ -6,7 +6,7 @@ from gymnasium import spaces
 
 from sb3_extra_buffers import compressed
 from sb3_extra_buffers.compressed import CompressedReplayBuffer, CompressedRolloutBuffer
-from sb3_extra_buffers.compressed.buffer_state import refuse_undeclared
+from sb3_extra_buffers.compressed.checkpoint import refuse_undeclared
 from sb3_extra_buffers.errors import BufferStateError
 
 pytestmark = pytest.mark.usefixtures("no_waiting")

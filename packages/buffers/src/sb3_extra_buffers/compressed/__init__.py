@@ -22,9 +22,8 @@ if TYPE_CHECKING:
         CompressedRecurrentDictRolloutBuffer,
         CompressedRecurrentRolloutBuffer,
     )
-    from sb3_extra_buffers.compressed.conversion import convert
+    from sb3_extra_buffers.compressed.conversion import compress_rollouts, convert
     from sb3_extra_buffers.compressed.her_replay_buffer import CompressedHerReplayBuffer
-    from sb3_extra_buffers.compressed.on_policy import compress_rollouts
     from sb3_extra_buffers.compressed.replay_buffer import (
         CompressedDictReplayBuffer,
         CompressedNStepReplayBuffer,
@@ -43,11 +42,13 @@ if TYPE_CHECKING:
         init_jit,
     )
 
+#: The module of each name that is not in ``utils``.
 _HOMES = {
     "BaseCompressedBuffer": "base",
     "BufferCheckpointCallback": "callbacks",
     "BufferMemoryCallback": "callbacks",
     "Checkpoint": "checkpoint",
+    "CompressedArray": "compressed_array",
     "CompressedDictReplayBuffer": "replay_buffer",
     "CompressedDictRolloutBuffer": "rollout_buffer",
     "CompressedHerReplayBuffer": "her_replay_buffer",
@@ -58,18 +59,10 @@ _HOMES = {
     "CompressedRecurrentRolloutBuffer": "contrib",
     "CompressedReplayBuffer": "replay_buffer",
     "CompressedRolloutBuffer": "rollout_buffer",
-    "DummyCls": "utils",
     "KeyReport": "report",
     "MemoryReport": "report",
-    "compress_rollouts": "on_policy",
+    "compress_rollouts": "conversion",
     "convert": "conversion",
-    "find_buffer_dtypes": "utils",
-    "find_smallest_dtype": "utils",
-    "has_igzip": "utils",
-    "has_lz4": "utils",
-    "has_numba": "utils",
-    "has_zstd": "utils",
-    "init_jit": "utils",
     "inspect": "checkpoint",
 }
 #: Packages that a user may lack, and the extra that brings each.
@@ -108,11 +101,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    home = "sb3_extra_buffers.arrays" if name == "CompressedArray" else f"{__name__}.{_HOMES.get(name)}"
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        return getattr(import_module(home), name)
+        return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'utils')}"), name)
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing not in _EXTRAS:

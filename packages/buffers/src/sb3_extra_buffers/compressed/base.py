@@ -1,13 +1,12 @@
-"""What all compressed buffers share: checked input, one copy less on output, a report, checkpoints and pickles."""
+"""The base class of all compressed buffers: checked input, reports, checkpoints and pickles."""
 
 from __future__ import annotations
 
 import copy
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
 from difflib import get_close_matches
 from functools import wraps
 from inspect import signature
@@ -15,40 +14,26 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch as th
+from gymnasium import spaces
 from numpy import ndarray
 from numpy.typing import NDArray
-from stable_baselines3.common.buffers import BaseBuffer
+from stable_baselines3.common.buffers import BaseBuffer, DictReplayBuffer, DictRolloutBuffer
 
 from sb3_extra_buffers.arrays import CompressedArray
 from sb3_extra_buffers.checkpoints import State
 from sb3_extra_buffers.compressed import checkpoint
-from sb3_extra_buffers.compressed.buffer_state import check_claims, own_state, restore_own
 from sb3_extra_buffers.compressed.options import StorageOptions
 from sb3_extra_buffers.compressed.report import KeyReport, MemoryReport
-from sb3_extra_buffers.compressed.spaces import NO_KEY
-from sb3_extra_buffers.compressed.storage import ObservationStorage, PerStep
-from sb3_extra_buffers.errors import BufferStateError, ObservationError
+from sb3_extra_buffers.compressed.storage import NO_KEY, ObservationStorage, PerStep, parts_of
+from sb3_extra_buffers.errors import BufferStateError, ObservationError, ParameterError
 from sb3_extra_buffers.heaps import Heap
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-#: Of the pickled form. A buffer that was pickled by a newer version says so instead of failing somewhere else.
+#: Version of the pickled form. Pickles of other versions are refused with an explanation.
 FORMAT_VERSION = 1
-
-
-def refuse_unknown(kind: type[Any], names: Iterable[str]) -> None:
-    """Refuse keyword arguments that no constructor of a class takes, and suggest the nearest name.
-
-    :param kind: the class
-    :param names: the arguments
-    """
-    known = {name for part in kind.__mro__ for name in signature(part).parameters if part is not object}
-    for name in sorted(set(names) - known):
-        close = get_close_matches(name, known, 1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise TypeError(f"{kind.__name__}() got an unexpected keyword argument {name!r}.{hint}")
 
 
 def locked(method: Method) -> Method:
@@ -63,7 +48,7 @@ def locked(method: Method) -> Method:
 
 
 class BaseCompressedBuffer(BaseBuffer):
-    """The part of a compressed buffer that is the same for all kinds.
+    """Base class of all compressed buffers.
 
     Stable-Baselines3 uses observations only by ``array[position] = observation`` and ``array[indices]``. So its own
     ``add``, ``sample`` and ``get`` work on a :class:`CompressedArray`, and stay the reference for faster paths.
@@ -71,13 +56,46 @@ class BaseCompressedBuffer(BaseBuffer):
 
     _options: StorageOptions
     _storage: ObservationStorage
-    #: True while every array that reaches ``to_torch`` was made for this batch.
+    #: Whether ``to_torch`` gets arrays that were made for a batch only.
     _is_sampling = False
     #: Arguments that may be replaced when a checkpoint is loaded.
     _replaceable: tuple[str, ...] = ("heap_kwargs", "threads")
-
     #: Attributes that a checkpoint need not hold. Those of base classes are added.
     _transient: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.__module__.startswith(f"{__package__}."):
+            cls.__module__ = __package__  # pickles and saved models name the package, so files may move
+
+    def _take_options(self, arguments: Mapping[str, Any], prefetch_obstacle: str) -> None:
+        """Check the arguments of a constructor, its ``locals()``, and keep those about storage."""
+        name, prefetch = type(self).__name__, arguments["prefetch"]
+        known = {name for kind in type(self).__mro__[:-1] for name in signature(kind).parameters}
+        for unknown in sorted(set(arguments["kwargs"]) - known):
+            close = get_close_matches(unknown, known, 1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise TypeError(f"{name}() got an unexpected keyword argument {unknown!r}.{hint}")
+        self._check_space(arguments["observation_space"])
+        if not isinstance(prefetch, bool):
+            raise ParameterError(name, "prefetch", prefetch, "it must be True or False")
+        if prefetch and prefetch_obstacle:
+            allowed = f"it must be False: {prefetch_obstacle}"
+            raise ParameterError(name, "prefetch", prefetch, allowed, "Leave prefetch out.")
+        self._options = StorageOptions.among(arguments)
+
+    def _check_space(self, space: spaces.Space[Any]) -> None:
+        """Refuse a Dict space for other buffers, any other space for Dict buffers, and nested Dict spaces."""
+        name, is_dict = type(self).__name__, isinstance(space, spaces.Dict)
+        if is_dict and any(not key or isinstance(part, spaces.Dict) for key, part in parts_of(space).items()):
+            hint = "gymnasium.wrappers.FlattenObservation makes one level of several."
+            raise ParameterError(name, "observation_space", space, "keys must have names and no keys below", hint)
+        if is_dict == isinstance(self, (DictReplayBuffer, DictRolloutBuffer)):
+            return
+        kind, family = "Rollout" if "Rollout" in name else "Replay", "Gpu" if name.startswith("Gpu") else "Compressed"
+        other, allowed = ("Dict", "it must not be a Dict space") if is_dict else ("", "it must be a Dict space")
+        hint = f"Use {family}{other}{kind}Buffer for it, or a buffer named for its model."
+        raise ParameterError(name, "observation_space", space, allowed, hint)
 
     @locked
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -93,8 +111,7 @@ class BaseCompressedBuffer(BaseBuffer):
     def load(
         cls, path: str | os.PathLike[str], device: th.device | str = "auto", verify: bool = False, **replaced: Any
     ) -> Self:
-        """
-        Load a checkpoint. The buffer continues exactly like the one that was saved; compressed observations are read
+        """Load a checkpoint. The buffer continues exactly like the one that was saved; compressed observations are read
         from the files when they are needed. No code of the checkpoint is run.
 
         :param path: the folder
@@ -108,19 +125,15 @@ class BaseCompressedBuffer(BaseBuffer):
 
     def _arguments(self) -> dict[str, Any]:
         """Arguments for the constructor of an equal, empty buffer. Subclasses add the arguments that they take."""
-        options = {field.name: getattr(self._options, field.name) for field in fields(self._options)}
-        return {
-            "buffer_size": self.buffer_size,
-            "observation_space": self.observation_space,
-            "action_space": self.action_space,
-            "n_envs": self.n_envs,
-            **options,
-        }
+        names = ("buffer_size", "observation_space", "action_space", "n_envs")
+        return {**{name: getattr(self, name) for name in names}, **vars(self._options)}
 
     @classmethod
     def _replaced(cls, arguments: dict[str, Any], replaced: Mapping[str, Any]) -> dict[str, Any]:
         """Check and complete arguments that were given to :meth:`load`."""
-        checkpoint.refuse_replacing(cls, set(replaced), cls._replaceable)
+        for name in sorted(set(replaced) - set(cls._replaceable)):
+            asked, hint = f"load with another {name}", f"Allowed: {', '.join(cls._replaceable)}."
+            raise BufferStateError(cls.__name__, asked, f"{name} is what was saved", hint)
         found = dict(replaced)
         if "heap_kwargs" in found:
             found["heap_kwargs"] = {**(arguments.get("heap_kwargs") or {}), **(found["heap_kwargs"] or {})}
@@ -128,25 +141,29 @@ class BaseCompressedBuffer(BaseBuffer):
 
     @classmethod
     def _check_claims(cls, state: State, arguments: dict[str, Any]) -> None:
-        check_claims(state, arguments)
+        checkpoint.check_claims(state, arguments)
 
     def _state(self) -> State:
         """Everything that changes while the buffer is used. Arrays of numbers are found automatically. Subclasses add
         what else they keep, under the name of the attribute, and take it back in :meth:`_restore`.
         """
-        return State().put("own", own_state(self)).put("storage", self._storage.state())
+        return State().put("own", checkpoint.own_state(self)).put("storage", self._storage.state())
 
     def _restore(self, state: State) -> None:
         """Become what another buffer was. This buffer must be new."""
         self._storage.restore(state.part("storage"))
-        restore_own(self, state.part("own"))
+        checkpoint.restore_own(self, state.part("own"))
+
+    def _per_step(self) -> PerStep:
+        """What the buffer stores per step."""
+        return PerStep.SINGLE
+
+    def _place_arrays(self) -> None:
+        """Put the arrays of the storage where Stable-Baselines3 has its own."""
+        self.observations: Any = self._alone(self._storage.observations)
 
     def _new_storage(self, per_step: PerStep, heap: Heap | None = None) -> ObservationStorage:
-        """Make the storage. Buffers that keep observations elsewhere override it.
-
-        :param per_step: what is stored per step
-        :param heap: the heap of a buffer that is unpickled
-        """
+        """Make the storage; with this heap if the buffer is unpickled. Buffers on a device override it."""
         name, space = type(self).__name__, self.observation_space
         return ObservationStorage(name, space, self.buffer_size, self.n_envs, self._options, per_step, heap)
 
@@ -154,28 +171,21 @@ class BaseCompressedBuffer(BaseBuffer):
     def memory_report(self) -> MemoryReport:
         """Memory of the observations, by key, and what Stable-Baselines3 would need for them."""
         storage, transitions = self._storage, self._kept_rows() * self.n_envs
+        cells, planes = self.buffer_size * self.n_envs, 2 if storage.next_observations else 1
         keys = []
         for key, array in storage.observations.items():
-            arrays = [array, *([storage.next_observations[key]] if storage.next_observations else [])]
-            raw = len(arrays) * transitions * (array.nbytes // (self.buffer_size * self.n_envs))
-            keys.append(KeyReport(key, array.codec, raw, sum(part.nbytes_stored for part in arrays)))
-        live = sum(key.live_nbytes for key in keys)
-        capacity = live if storage.heap is None else storage.heap.capacity
-        return MemoryReport(
-            type(self).__name__,
-            transitions,
-            tuple(keys),
-            self._options.heap,
-            capacity,
-            storage.overhead,
-            self.size() * self.n_envs - transitions,
-            storage.nbytes_for_batches,
-        )
+            raw = planes * transitions * (array.nbytes // cells)
+            keys.append(
+                KeyReport(key, array.codec, raw, array.nbytes_stored)
+            )  # next observations are in the same store
+        capacity = sum(key.live_nbytes for key in keys) if storage.heap is None else storage.heap.capacity
+        evicted = self.size() * self.n_envs - transitions
+        about = (type(self).__name__, transitions, tuple(keys), self._options.heap)
+        return MemoryReport(*about, capacity, storage.overhead, evicted, storage.nbytes_for_batches)
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:
-        """
-        Hold the buffer's lock. Every method does so for itself; this is for several calls that belong together, and
+        """Hold the buffer's lock. Every method does so for itself; this is for several calls that belong together, and
         for pickling while another thread adds.
         """
         with self._storage.lock.lock:
@@ -186,25 +196,13 @@ class BaseCompressedBuffer(BaseBuffer):
         return self.size()
 
     def to_torch(self, array: NDArray[Any], copy: bool = True) -> th.Tensor:
-        """Convert a numpy array to a tensor. Arrays that were decoded for a batch are not copied again.
-
-        :param array: the array
-        :param copy: whether to copy an array that is not part of a batch
-        """
+        """Convert a numpy array to a tensor. An array that was made for a batch is not copied, even if asked."""
         if self._is_sampling and self.device.type == "cpu":
             return th.from_numpy(array)  # the same as as_tensor(), without its checks
         return super().to_torch(array, copy and not self._is_sampling)
 
-    @contextmanager
-    def _sampling(self) -> Iterator[None]:
-        self._is_sampling = True
-        try:
-            yield
-        finally:
-            self._is_sampling = False
-
     def _alone(self, parts: dict[str, Any]) -> Any:
-        """Parts by key in the form of Stable-Baselines3: one alone, or a dictionary."""
+        """Parts by key in the form of Stable-Baselines3: a dictionary, or the only part of a space without keys."""
         return parts[NO_KEY] if NO_KEY in parts else dict(parts)
 
     def _incoming(self, argument: str, value: Any) -> Any:
@@ -251,8 +249,13 @@ class BaseCompressedBuffer(BaseBuffer):
             raise ObservationError(type(self).__name__, argument, "NaN", "numbers", hint)
         return values
 
-    def _delivered(self, samples: Any) -> Any:
-        """The observations of a batch in the requested form: unchanged, as float32, or from 0 to 1."""
+    def _delivered(self, sample: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Sample, with the observations in the requested form: unchanged, as float32, or from 0 to 1."""
+        self._is_sampling = True
+        try:
+            samples = sample(*args, **kwargs)
+        finally:
+            self._is_sampling = False
         if not self._storage.as_float:
             return samples
         names = [name for name in ("observations", "next_observations") if hasattr(samples, name)]
@@ -280,7 +283,7 @@ class BaseCompressedBuffer(BaseBuffer):
         for name in ("observations", "next_observations"):
             state.pop(name, None)
         stores = storage.put_stores(State())
-        state["_options"] = {field.name: getattr(self._options, field.name) for field in fields(self._options)}
+        state["_options"] = dict(vars(self._options))
         state["stored"] = {"heap": storage.heap, "facts": stores.facts, "arrays": stores.arrays}
         return {**state, "format_version": FORMAT_VERSION}
 
@@ -288,14 +291,12 @@ class BaseCompressedBuffer(BaseBuffer):
         state = dict(state)
         version = state.pop("format_version", None)
         if version != FORMAT_VERSION:
-            found = "it has no format version" if version is None else f"its format version is {version}"
-            hint = (
-                "It was made by a version before 1; fill a new buffer instead."
-                if version is None
-                else "Upgrade sb3-extra-buffers."
-            )
-            name = type(self).__name__
-            raise BufferStateError(name, "load a pickled buffer", f"{found}, this version reads {FORMAT_VERSION}", hint)
+            found, hint = f"its format version is {version}", "Upgrade sb3-extra-buffers."
+            if version is None:
+                found = "it has no format version"
+                hint = "It was made by a version before 1; fill a new buffer instead."
+            found += f", this version reads {FORMAT_VERSION}"
+            raise BufferStateError(type(self).__name__, "load a pickled buffer", found, hint)
         stored = state.pop("stored")
         state["_options"] = StorageOptions(**state["_options"])
         inherited = getattr(super(), "__setstate__", None)
@@ -306,11 +307,3 @@ class BaseCompressedBuffer(BaseBuffer):
         self._storage = self._new_storage(self._per_step(), stored["heap"])
         self._storage.restore_stores(State(stored["facts"], stored["arrays"]))
         self._place_arrays()
-
-    def _per_step(self) -> PerStep:
-        """What the buffer stores per step."""
-        raise NotImplementedError
-
-    def _place_arrays(self) -> None:
-        """Put the arrays of the storage where Stable-Baselines3 has its own."""
-        raise NotImplementedError

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 from pathlib import Path
-from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -18,8 +17,7 @@ MODEL, BUFFER = "model.zip", "buffer"
 
 
 class BufferMemoryCallback(BaseCallback):
-    """
-    Log the memory of the observations in the model's buffer, for TensorBoard and other loggers.
+    """Log the memory of the observations in the model's buffer, for TensorBoard and other loggers.
 
     ``buffer/ratio`` is the size of the uncompressed observations divided by their stored size. ``buffer/stored_mb`` is
     the stored size with all overhead, ``buffer/raw_mb`` the size in Stable-Baselines3.
@@ -36,10 +34,7 @@ class BufferMemoryCallback(BaseCallback):
 
     def _on_training_start(self) -> None:
         self._next_look = 0
-        if _buffer_of(self.model, "replay_buffer", "rollout_buffer") is None:
-            found = "its buffer is not a compressed one"
-            hint = "Pass one as replay_buffer_class or rollout_buffer_class."
-            raise BufferStateError("BufferMemoryCallback", f"watch a {type(self.model).__name__}", found, hint)
+        self._buffer()
 
     def _on_step(self) -> bool:
         return True
@@ -48,22 +43,26 @@ class BufferMemoryCallback(BaseCallback):
         if self.num_timesteps < self._next_look:
             return
         self._next_look = self.num_timesteps + self.log_freq
-        buffer = _buffer_of(self.model, "replay_buffer", "rollout_buffer")
-        assert buffer is not None
-        report = buffer.memory_report()
+        report = self._buffer().memory_report()
         self.logger.record("buffer/ratio", report.ratio)
         self.logger.record("buffer/stored_mb", (report.live_nbytes + report.overhead) / 1e6)
         self.logger.record("buffer/raw_mb", report.raw_nbytes / 1e6)
 
     def _on_training_end(self) -> None:
-        buffer = _buffer_of(self.model, "replay_buffer", "rollout_buffer")
-        if self.verbose and buffer is not None:
-            print(buffer.memory_report())
+        if self.verbose:
+            print(self._buffer().memory_report())
+
+    def _buffer(self) -> BaseCompressedBuffer:
+        for name in ("replay_buffer", "rollout_buffer"):
+            buffer = getattr(self.model, name, None)
+            if isinstance(buffer, BaseCompressedBuffer):
+                return buffer
+        found, hint = "its buffer is not a compressed one", "Pass one as replay_buffer_class or rollout_buffer_class."
+        raise BufferStateError("BufferMemoryCallback", f"watch a {type(self.model).__name__}", found, hint)
 
 
 class BufferCheckpointCallback(BaseCallback):
-    """
-    Save the model and its replay buffer every ``save_freq`` calls of the callback, always to the same folder.
+    """Save the model and its replay buffer every ``save_freq`` calls of the callback, always to the same folder.
 
     It does what ``CheckpointCallback`` with ``save_replay_buffer=True`` does, but writes only what has changed since
     the last checkpoint of the buffer. Continue with ``model = DQN.load(folder / "model.zip", env)`` and
@@ -102,14 +101,8 @@ class BufferCheckpointCallback(BaseCallback):
         return True
 
     def _buffer(self) -> BaseCompressedBuffer:
-        buffer = _buffer_of(self.model, "replay_buffer")
-        if buffer is None:
-            found, hint = "its replay buffer is not a compressed one", "Pass one as replay_buffer_class."
-            raise BufferStateError("BufferCheckpointCallback", f"save a {type(self.model).__name__}", found, hint)
-        return buffer
-
-
-def _buffer_of(model: Any, *names: str) -> BaseCompressedBuffer | None:
-    """The first attribute of a model that is a compressed buffer."""
-    found = (getattr(model, name, None) for name in names)
-    return next((buffer for buffer in found if isinstance(buffer, BaseCompressedBuffer)), None)
+        buffer = getattr(self.model, "replay_buffer", None)
+        if isinstance(buffer, BaseCompressedBuffer):
+            return buffer
+        found, hint = "its replay buffer is not a compressed one", "Pass one as replay_buffer_class."
+        raise BufferStateError("BufferCheckpointCallback", f"save a {type(self.model).__name__}", found, hint)

@@ -29,16 +29,14 @@ class _WithMasks(CompressedRolloutBuffer):
 
 
 class CompressedMaskableRolloutBuffer(_WithMasks, MaskableRolloutBuffer):  # type: ignore[misc]  # sb3-contrib passes *args on
-    """
-    A ``MaskableRolloutBuffer`` that stores observations compressed.
+    """A ``MaskableRolloutBuffer`` that stores observations compressed.
 
     Takes the arguments of :class:`CompressedRolloutBuffer`.
     """
 
 
 class CompressedMaskableDictRolloutBuffer(_WithMasks, CompressedDictRolloutBuffer, MaskableDictRolloutBuffer):  # type: ignore[misc]  # sb3-contrib passes *args on
-    """
-    A ``MaskableDictRolloutBuffer`` that stores observations compressed.
+    """A ``MaskableDictRolloutBuffer`` that stores observations compressed.
 
     Takes the arguments of :class:`CompressedDictRolloutBuffer`.
     """
@@ -59,9 +57,8 @@ class _WithHiddenStates(CompressedRolloutBuffer):
         *args: Any,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            buffer_size, observation_space, action_space, *args, hidden_state_shape=hidden_state_shape, **kwargs
-        )
+        kwargs["hidden_state_shape"] = hidden_state_shape
+        super().__init__(buffer_size, observation_space, action_space, *args, **kwargs)
 
     def _arguments(self) -> dict[str, Any]:
         return {**super()._arguments(), "hidden_state_shape": tuple(self.hidden_state_shape)}  # type: ignore[attr-defined]
@@ -76,14 +73,10 @@ class _WithHiddenStates(CompressedRolloutBuffer):
 class CompressedRecurrentRolloutBuffer(  # type: ignore[misc]  # sb3-contrib passes *args on
     _WithHiddenStates, RecurrentRolloutBuffer
 ):
-    """
-    A ``RecurrentRolloutBuffer`` that stores observations compressed.
+    """A ``RecurrentRolloutBuffer`` that stores observations compressed.
 
     ``RecurrentPPO`` takes no buffer class; :func:`compress_rollouts` puts this one into a model.
 
-    :param buffer_size: Max number of element in the buffer
-    :param observation_space: Observation space
-    :param action_space: Action space
     :param hidden_state_shape: Shape of the buffer that will collect lstm states
         (n_steps, lstm.num_layers, n_envs, lstm.hidden_size)
     :param kwargs: All other arguments of :class:`CompressedRolloutBuffer`
@@ -93,17 +86,7 @@ class CompressedRecurrentRolloutBuffer(  # type: ignore[misc]  # sb3-contrib pas
 class CompressedRecurrentDictRolloutBuffer(  # type: ignore[misc]  # sb3-contrib passes *args on
     _WithHiddenStates, CompressedDictRolloutBuffer, RecurrentDictRolloutBuffer
 ):
-    """
-    A ``RecurrentDictRolloutBuffer`` that stores observations compressed.
+    """A ``RecurrentDictRolloutBuffer`` that stores observations compressed.
 
     Takes the arguments of :class:`CompressedRecurrentRolloutBuffer`.
     """
-
-
-for _kind in (
-    CompressedMaskableRolloutBuffer,
-    CompressedMaskableDictRolloutBuffer,
-    CompressedRecurrentRolloutBuffer,
-    CompressedRecurrentDictRolloutBuffer,
-):
-    _kind.__module__ = __package__  # pickles and saved models name the package, so files may move

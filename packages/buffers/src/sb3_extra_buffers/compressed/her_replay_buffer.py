@@ -1,4 +1,4 @@
-"""``CompressedHerReplayBuffer``."""
+"""The replay buffer for hindsight experience replay (HER)."""
 
 from __future__ import annotations
 
@@ -19,23 +19,12 @@ from sb3_extra_buffers.heaps.state import within
 
 
 class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
-    """
-    A ``HerReplayBuffer`` that stores observations compressed.
+    """A ``HerReplayBuffer`` that stores observations compressed.
 
     Takes the arguments of ``HerReplayBuffer`` and, by keyword, those of :class:`CompressedReplayBuffer`.
 
-    :param buffer_size: Max number of element in the buffer
-    :param observation_space: Observation space
-    :param action_space: Action space
     :param env: The training environment
-    :param device: PyTorch device
-    :param n_envs: Number of parallel environments
     :param optimize_memory_usage: Has no effect: next observations are shared anyway
-    :param handle_timeout_termination: Handle timeout termination (due to timelimit)
-        separately and treat the task as infinite horizon task.
-    :param n_sampled_goal: Number of virtual transitions to create per real transition, by sampling new goals.
-    :param goal_selection_strategy: Strategy for sampling goals for replay. One of ['episode', 'final', 'future']
-    :param copy_info_dict: Whether to copy the info dictionary and pass it to ``compute_reward()``.
     :param storage: Further arguments of :class:`CompressedReplayBuffer`
     """
 
@@ -58,20 +47,13 @@ class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
         copy_info_dict: bool = False,
         **storage: Any,
     ) -> None:
-        super().__init__(
-            buffer_size,
-            observation_space,
-            action_space,
-            device,
-            n_envs,
-            optimize_memory_usage,
-            handle_timeout_termination,
-            env=env,
-            n_sampled_goal=n_sampled_goal,
-            goal_selection_strategy=goal_selection_strategy,
-            copy_info_dict=copy_info_dict,
-            **storage,
-        )
+        own: dict[str, Any] = {"env": env, "n_sampled_goal": n_sampled_goal, "copy_info_dict": copy_info_dict}
+        own["goal_selection_strategy"] = goal_selection_strategy
+        own |= {
+            "optimize_memory_usage": optimize_memory_usage,
+            "handle_timeout_termination": handle_timeout_termination,
+        }
+        super().__init__(buffer_size, observation_space, action_space, device, n_envs, **own, **storage)
 
     def reset(self) -> None:
         """Forget all transitions and episodes."""
@@ -118,6 +100,3 @@ class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
             hint = "Give the heap a larger capacity."
             raise BufferStateError(type(self).__name__, f"sample {batch_size} transitions", found, hint)
         return HerReplayBuffer.sample(self, batch_size, env)
-
-
-CompressedHerReplayBuffer.__module__ = __package__  # as for all buffer classes

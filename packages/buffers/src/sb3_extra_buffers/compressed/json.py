@@ -1,4 +1,4 @@
-"""JSON forms of what a checkpoint says about a buffer: spaces, arguments of constructors, and infos."""
+"""JSON forms of the spaces, constructor arguments and infos of a buffer, for checkpoints."""
 
 from __future__ import annotations
 
@@ -58,89 +58,61 @@ def numbers_from_json(said: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     return flat.reshape(shape).copy()
 
 
-def space_to_json(owner: str, space: spaces.Space[Any]) -> dict[str, Any]:
-    """Convert a space.
+#: The numbers that describe each kind of space.
+_NUMBERS: dict[type[spaces.Space[Any]], tuple[str, ...]] = {
+    spaces.Box: ("low", "high"),
+    spaces.Discrete: ("n", "start"),
+    spaces.MultiBinary: (),
+    spaces.MultiDiscrete: ("nvec", "start"),
+}
 
-    :param owner: name of the buffer's class, for errors
-    :param space: a Box, Discrete, MultiDiscrete, MultiBinary, or a Dict of these
-    """
-    shape = [int(axis) for axis in space.shape or ()]
+
+def space_to_json(owner: str, space: spaces.Space[Any]) -> dict[str, Any]:
+    """Convert a space. ``owner`` is the buffer's class, for errors."""
     if type(space) is spaces.Dict:
         return {"kind": "Dict", "parts": [[key, space_to_json(owner, part)] for key, part in space.spaces.items()]}
-    if type(space) is spaces.Box:
-        return {"kind": "Box", "shape": shape, **_numbers_of(space, "low", "high")}
-    if type(space) is spaces.Discrete:
-        return {"kind": "Discrete", **_numbers_of(space, "n", "start")}
-    if type(space) is spaces.MultiDiscrete:
-        return {"kind": "MultiDiscrete", "shape": shape, **_numbers_of(space, "nvec", "start")}
-    if type(space) is spaces.MultiBinary:
-        return {"kind": "MultiBinary", "shape": shape}
-    allowed = "a checkpoint can hold Box, Discrete, MultiDiscrete, MultiBinary, and Dict spaces of these"
-    raise ParameterError(owner, "space", space, allowed, "save_replay_buffer of the model pickles any.")
-
-
-def _numbers_of(space: spaces.Space[Any], *names: str) -> dict[str, Any]:
-    return {name: numbers_to_json(getattr(space, name)) for name in names}
+    if type(space) not in _NUMBERS:
+        allowed = "a checkpoint can hold Box, Discrete, MultiDiscrete, MultiBinary, and Dict spaces of these"
+        raise ParameterError(owner, "space", space, allowed, "save_replay_buffer of the model pickles any.")
+    shape = {} if type(space) is spaces.Discrete else {"shape": [int(axis) for axis in space.shape or ()]}
+    numbers = {name: numbers_to_json(getattr(space, name)) for name in _NUMBERS[type(space)]}
+    return {"kind": type(space).__name__, **shape, **numbers}
 
 
 def space_from_json(said: Any) -> spaces.Space[Any]:
     """Read what :func:`space_to_json` wrote."""
     try:
-        return _SPACES[said["kind"]](said)
+        return _space(said)
     except (KeyError, TypeError, ValueError, AssertionError) as error:
         raise StateError(f"a space cannot be read ({type(error).__name__}: {error})") from None
 
 
-def _box(said: Any) -> spaces.Space[Any]:
-    shape = tuple(said["shape"])
-    low, high = numbers_from_json(said["low"], shape), numbers_from_json(said["high"], shape)
-    return spaces.Box(low, high, shape, low.dtype.type)
-
-
-def _discrete(said: Any) -> spaces.Space[Any]:
-    n, start = numbers_from_json(said["n"], ()), numbers_from_json(said["start"], ())
-    return spaces.Discrete(n.item(), start=start.item(), dtype=n.dtype.type)
-
-
-def _multi_discrete(said: Any) -> spaces.Space[Any]:
-    shape = tuple(said["shape"])
-    nvec, start = numbers_from_json(said["nvec"], shape), numbers_from_json(said["start"], shape)
-    return spaces.MultiDiscrete(nvec, dtype=nvec.dtype.type, start=start)
-
-
-def _multi_binary(said: Any) -> spaces.Space[Any]:
-    shape = tuple(said["shape"])
-    numbers_from_json({"dtype": "|i1", "bytes": "AA=="}, shape)  # refuses shapes that are too large
-    return spaces.MultiBinary(shape if len(shape) != 1 else shape[0])
-
-
-def _dict(said: Any) -> spaces.Space[Any]:
-    # An OrderedDict keeps the saved order: gymnasium sorts the keys of other mappings.
-    return spaces.Dict(OrderedDict((str(key), space_from_json(part)) for key, part in said["parts"]))
-
-
-_SPACES: dict[str, Callable[[Any], spaces.Space[Any]]] = {
-    "Box": _box,
-    "Dict": _dict,
-    "Discrete": _discrete,
-    "MultiBinary": _multi_binary,
-    "MultiDiscrete": _multi_discrete,
-}
+def _space(said: Any) -> spaces.Space[Any]:
+    if said["kind"] == "Dict":
+        # An OrderedDict keeps the saved order: gymnasium sorts the keys of other mappings.
+        return spaces.Dict(OrderedDict((str(key), space_from_json(part)) for key, part in said["parts"]))
+    kind = {kind.__name__: kind for kind in _NUMBERS}[said["kind"]]
+    shape = () if kind is spaces.Discrete else tuple(said["shape"])
+    if kind is spaces.MultiBinary:
+        numbers_from_json({"dtype": "|i1", "bytes": "AA=="}, shape)  # refuses shapes that are too large
+        return spaces.MultiBinary(shape if len(shape) != 1 else shape[0])
+    first, second = (numbers_from_json(said[name], shape) for name in _NUMBERS[kind])
+    dtype = first.dtype.type
+    if kind is spaces.Box:
+        return spaces.Box(first, second, shape, dtype)
+    if kind is spaces.Discrete:
+        return spaces.Discrete(first.item(), start=second.item(), dtype=dtype)
+    return spaces.MultiDiscrete(first, dtype=dtype, start=second)
 
 
 def to_json(owner: str, name: str, value: Any) -> Any:
-    """Convert an argument of a constructor.
-
-    :param owner: name of the buffer's class, for errors
-    :param name: of the argument
-    :param value: of the argument
-    """
+    """Convert an argument of the constructor of ``owner``."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, np.generic) and can_hold(value):
         return value.item()
     if isinstance(value, np.ndarray) and can_hold(value):
-        return _array_to_json(value)
+        return {"array": {"shape": list(value.shape), **numbers_to_json(value)}}
     if isinstance(value, spaces.Space):
         return {"space": space_to_json(owner, value)}
     if isinstance(value, CodecSpec):
@@ -157,17 +129,8 @@ def to_json(owner: str, name: str, value: Any) -> Any:
     raise ParameterError(owner, name, value, "a checkpoint cannot hold it", "save_replay_buffer of the model can.")
 
 
-def _array_to_json(array: NDArray[Any]) -> dict[str, Any]:
-    return {"array": {"shape": list(array.shape), **numbers_to_json(array)}}
-
-
 def to_exact_json(owner: str, name: str, value: Any) -> Any:
-    """Convert a value so that :func:`from_json` returns the same types, dtypes and bits; refuse any other.
-
-    :param owner: name of the buffer's class, for errors
-    :param name: of the attribute that the value belongs to
-    :param value: to convert
-    """
+    """Convert an attribute of ``owner`` so that :func:`from_json` returns the same types and bits, or refuse it."""
     try:
         return _exact(owner, name, value)
     except RecursionError:
@@ -183,7 +146,7 @@ def _exact(owner: str, name: str, value: Any) -> Any:
     if isinstance(value, np.generic) and can_hold(value):
         return {"number": numbers_to_json(value)}
     if kind is np.ndarray and can_hold(value):
-        return _array_to_json(value)
+        return {"array": {"shape": list(value.shape), **numbers_to_json(value)}}
     if kind in (dict, OrderedDict):  # Stable-Baselines3 keeps last observations as OrderedDict
         pairs = [[_exact(owner, name, key), _exact(owner, name, part)] for key, part in value.items()]
         return {"mapping" if kind is dict else "ordered": pairs}
@@ -222,11 +185,7 @@ _VALUES: dict[str, Callable[[Any], Any]] = {
 
 
 def infos_state(owner: str, infos: NDArray[Any]) -> State:
-    """The state of an array of info dictionaries: a line of JSON for each.
-
-    :param owner: name of the buffer's class, for errors
-    :param infos: dictionaries
-    """
+    """The state of an array of info dictionaries: a line of JSON for each."""
     lines = (json.dumps(to_exact_json(owner, "infos", info)) if info else "" for info in infos.reshape(-1).tolist())
     return State({}, {"lines": np.frombuffer("\n".join(lines).encode(), np.uint8)})
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import weakref
 from threading import RLock
-from typing import Any
 
 
 class BufferLock:
-    """The lock of a buffer. A copy of the buffer has a lock of its own.
+    """The lock of a buffer.
 
     A transition is more than its observations: position, action, reward and payloads change together. So a thread that
     adds or samples holds the whole buffer, and stores need no locks.
@@ -18,9 +17,6 @@ class BufferLock:
     def __init__(self) -> None:
         self.lock = RLock()
         _all.add(self)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return BufferLock, ()
 
 
 _all: weakref.WeakSet[BufferLock] = weakref.WeakSet()

@@ -1,4 +1,4 @@
-"""Reading the next batch in a thread while the model trains on the one before."""
+"""Prefetch: read the next batch in a thread while the model trains on the current one."""
 
 from __future__ import annotations
 
@@ -14,29 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.checkpoints import State
-from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.heaps.state import within
 from sb3_extra_buffers.stores import ObservationStore, resolve
 
 Result = TypeVar("Result")
 
-#: Not the name of the codecs' threads: those are recognised by it, and do not share their work with others.
+#: Differs from the name of the codecs' threads: threads of that name do not share their work with others.
 _NAME = "prefetch-sb3-extra-buffers"
 #: One batch is being decoded, one is ready, and the one before that is in a variable of the caller.
 BATCHES_AT_ONCE = 3
-
-
-def check_prefetch(owner: str, prefetch: Any, obstacle: str) -> None:
-    """Refuse a value that is not a bool, and ``True`` where the next batch cannot be read ahead.
-
-    :param owner: the buffer's class
-    :param prefetch: the argument
-    :param obstacle: why it cannot be done; empty if it can
-    """
-    if not isinstance(prefetch, bool):
-        raise ParameterError(owner, "prefetch", prefetch, "it must be True or False")
-    if prefetch and obstacle:
-        raise ParameterError(owner, "prefetch", prefetch, f"it must be False: {obstacle}", "Leave prefetch out.")
 
 
 class Worker:
@@ -56,23 +42,15 @@ class Worker:
         _workers.add(self)
 
     def submit(self, work: Callable[..., Result], *args: Any) -> Future[Result]:
-        """Start a job after the one before it. :meth:`finish` returns its result.
-
-        :param work: must not refer to the owner, which could not be released until the job is done
-        :param args: arguments of the work
-        """
+        """Start a job after the previous one. ``work`` must not refer to the owner, which the job would keep alive."""
         self.wait()
         if self._pool is None:
             self._pool = ThreadPoolExecutor(1, _NAME)
-        job = self._pool.submit(self._run, work, args)
-        self._job = job
+        self._job = job = self._pool.submit(self._run, work, args)
         return job
 
     def finish(self, job: Future[Result]) -> Result:
-        """Wait for a job and return its result, or raise its exception.
-
-        :param job: from :meth:`submit`
-        """
+        """Wait for a job of :meth:`submit` and return its result, or raise its exception."""
         self.wait()
         return job.result()
 
@@ -83,16 +61,9 @@ class Worker:
             job.exception()  # waits, and leaves it to finish() to raise
             self._job = None  # its result belongs to the caller of finish()
 
-    def leave_thread(self) -> None:
-        """Forget the thread, in a forked process that does not have it. The next job starts another one."""
-        self._pool, self._thread = None, 0
-
     def _run(self, work: Callable[..., Result], args: tuple[Any, ...]) -> Result:
         self._thread = get_ident()
         return work(*args)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Worker, ()  # a thread cannot be pickled
 
 
 _workers: weakref.WeakSet[Worker] = weakref.WeakSet()
@@ -105,21 +76,17 @@ def _wait_for_all() -> None:
 
 def _leave_threads() -> None:
     for worker in list(_workers):
-        worker.leave_thread()
+        worker._pool, worker._thread = None, 0  # the next job starts another thread
 
 
-# Threads do not survive a fork: a child would wait for ever for a batch that was being read, and read from a store in
-# whose caches another thread was writing.
+# Threads do not survive a fork. A child would wait forever for a batch that was being read, and its stores would have
+# inconsistent caches.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_wait_for_all, after_in_child=_leave_threads)
 
 
 class GuardedStore:
-    """An observation store that is used only while the worker is idle. Buffers that do not prefetch have none.
-
-    :param store: the store
-    :param worker: the thread that also reads it
-    """
+    """An observation store that is used only while the worker is idle. Only buffers that prefetch have it."""
 
     _WRITES = frozenset({"write", "clear", "restore"})
     #: What a deferred store does itself after the choice, too: its state says what was chosen.
@@ -131,7 +98,7 @@ class GuardedStore:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
-            raise AttributeError(name)  # copying asks for special methods before there are attributes
+            raise AttributeError(name)  # there may be no attributes yet, as in copy.copy()
         worker = self._worker
         worker.wait()
         if name in self._WRITES:
@@ -148,40 +115,32 @@ _ARRAYS = ("cells", "actions", "rewards", "dones")
 
 @dataclass(eq=False)
 class Batch:
-    """Transitions that were drawn, with what is not compressed. Observations are read later, or ahead.
-
-    :param observations: observations, the job that reads them, or ``None`` if no job was started
-    """
+    """Transitions that were drawn, with everything that is not compressed."""
 
     cells: NDArray[np.int64]
     actions: NDArray[Any]
     rewards: NDArray[Any]
     dones: NDArray[Any]
+    #: Observations, the job that reads them, or ``None`` if no job was started.
     observations: Pairs | Future[Pairs] | None = None
-
-    def result(self) -> Pairs | None:
-        """The observations, once they are read; ``None`` if there are none. On failure, the caller reads again."""
-        found = self.observations
-        if isinstance(found, Future):
-            return None if found.exception() is not None else found.result()
-        return found
 
     def state(self) -> State:
         """The batch, with the observations: cells may have been overwritten since they were drawn."""
-        found = self.result()
+        found = self.observations
+        if isinstance(found, Future):
+            found = None if found.exception() else found.result()  # after a failure, they are read again
         state = State({"is_read": found is not None}, {name: getattr(self, name) for name in _ARRAYS})
         for number, pair in enumerate((found or {}).values()):
             for plane, part in enumerate(pair):
-                state.arrays[f"{number}.{plane}"] = _on_host(part)
+                # Buffers on a device have tensors.
+                state.arrays[f"{number}.{plane}"] = (
+                    part if isinstance(part, np.ndarray) else part.detach().cpu().numpy()
+                )
         return state
 
     @classmethod
     def from_state(cls, buffer: Any, state: State) -> Batch:
-        """The inverse of :meth:`state`.
-
-        :param buffer: the buffer that returns the batch
-        :param state: the state
-        """
+        """The inverse of :meth:`state`, for a batch of this buffer."""
         cells = state.array("cells", np.int64, None)
         within("cells", cells, 0, buffer.buffer_size * buffer.n_envs - 1)
         count = len(cells)
@@ -197,25 +156,16 @@ class Batch:
         return batch
 
 
-def _on_host(part: Any) -> Any:
-    return part if isinstance(part, np.ndarray) else part.detach().cpu().numpy()
-
-
 # Rollouts: the indices of the next batch are known, its observations are read ahead.
 
 
+@dataclass
 class Prefetched:
-    """Stands in for an array when Stable-Baselines3 asks it for a batch that was read ahead.
+    """Stands in for a :class:`CompressedArray` when Stable-Baselines3 asks it for a batch that was read ahead."""
 
-    :param array: a :class:`CompressedArray`
-    :param indices: the rows of the batch
-    :param rows: their content
-    """
-
-    def __init__(self, array: Any, indices: NDArray[Any], rows: NDArray[Any]) -> None:
-        self._array = array
-        self._indices = indices
-        self._rows = rows
+    _array: Any
+    _indices: NDArray[Any]
+    _rows: NDArray[Any]
 
     def __getitem__(self, indices: Any) -> Any:
         return self._rows if indices is self._indices else self._array[indices]
@@ -224,48 +174,15 @@ class Prefetched:
         return getattr(self._array, name)
 
 
-class ReadAhead:
-    """A batch of a rollout that is being read.
-
-    :param worker: the thread that reads it
-    :param observations: an array, or arrays by key
-    :param indices: the rows of the batch
-    """
-
-    def __init__(self, worker: Worker, observations: Any, indices: NDArray[Any]) -> None:
-        self._worker = worker
-        self._source = observations
-        self._writes = worker.writes
-        self._job = worker.submit(read_rows, observations, indices)
-
-    def take(self, observations: Any) -> Any:
-        """The batch; ``None`` if the arrays have been replaced or written to since.
-
-        :param observations: the arrays that the batch must come from
-        """
-        if observations is not self._source or self._worker.writes != self._writes:
-            return None
-        return self._worker.finish(self._job)
-
-
 def read_rows(observations: Any, indices: NDArray[Any]) -> Any:
-    """Read rows of an array, or of arrays by key.
-
-    :param observations: an array, or arrays by key
-    :param indices: the rows
-    """
+    """Read rows of an array, or of arrays by key."""
     if isinstance(observations, dict):
         return {key: array[indices] for key, array in observations.items()}
     return observations[indices]
 
 
 def prefetched(observations: Any, indices: NDArray[Any], rows: Any) -> Any:
-    """Stand-ins for an array, or for arrays by key, whose batch was read.
-
-    :param observations: an array, or arrays by key
-    :param indices: the rows of the batch
-    :param rows: from :func:`read_rows`
-    """
+    """Stand-ins for an array, or for arrays by key, whose rows :func:`read_rows` has read."""
     if isinstance(observations, dict):
         return {key: Prefetched(array, indices, rows[key]) for key, array in observations.items()}
     return Prefetched(observations, indices, rows)

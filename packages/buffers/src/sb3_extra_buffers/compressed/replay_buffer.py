@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
@@ -15,18 +16,16 @@ from stable_baselines3.common.preprocessing import get_obs_shape
 from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
+from sb3_extra_buffers.arrays.indexing import CellNumbers
 from sb3_extra_buffers.checkpoints import State
-from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, locked, refuse_unknown
-from sb3_extra_buffers.compressed.options import StorageOptions
-from sb3_extra_buffers.compressed.prefetch import Batch, Pairs, Worker, check_prefetch
-from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind, hollow
-from sb3_extra_buffers.compressed.storage import PerStep
+from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, locked
+from sb3_extra_buffers.compressed.prefetch import Batch, Pairs, Worker
+from sb3_extra_buffers.compressed.storage import NO_KEY, PerStep
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
 
 
 class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
-    """
-    A ``ReplayBuffer`` that stores observations compressed. Its samples are bit-equal to those of Stable-Baselines3's
+    """A ``ReplayBuffer`` that stores observations compressed. Its samples are bit-equal to those of Stable-Baselines3's
     own buffer for the same seed.
 
     A next observation that equals the observation of the following step is stored once.
@@ -71,7 +70,7 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
     #: Whether a sample has the observations and the next observations of the same rows.
     _reads_together = True
     _samples_type: type[Any] = ReplayBufferSamples
-    #: The last result of :meth:`_held_rows`, and the state that it is for.
+    #: Position, evicted cells, and the last result of :meth:`_count_kept` for them.
     _kept: tuple[tuple[int, int], int] | None = None
     #: Whether the step at ``pos`` is partly old, partly new, because it could not be written completely.
     _is_torn = False
@@ -102,42 +101,17 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         prefetch: bool = False,
         **kwargs: Any,
     ) -> None:
-        name = type(self).__name__
-        refuse_unknown(type(self), kwargs)
-        check_kind(name, observation_space, is_dict=isinstance(self, DictReplayBuffer))
         one_per_step = optimize_memory_usage and self._can_optimize and not handle_timeout_termination
         obstacle = self._prefetch_obstacle
         if one_per_step:
             obstacle = "with optimize_memory_usage, and without timeouts, next observations are looked up by themselves"
         if not obstacle and type(self)._get_samples is not CompressedReplayBuffer._get_samples:
-            obstacle = f"{name} has a _get_samples() of its own, which is asked when a batch is needed"
-        check_prefetch(name, prefetch, obstacle)
-        super().__init__(
-            buffer_size,
-            hollow(observation_space),
-            action_space,
-            device=device,
-            n_envs=n_envs,
-            optimize_memory_usage=one_per_step,
-            handle_timeout_termination=handle_timeout_termination,
-            **kwargs,
-        )
+            obstacle = f"{type(self).__name__} has a _get_samples() of its own, which is asked when a batch is needed"
+        self._take_options(locals(), obstacle)
+        kwargs |= {"optimize_memory_usage": one_per_step, "handle_timeout_termination": handle_timeout_termination}
+        super().__init__(buffer_size, _hollow(observation_space), action_space, device=device, n_envs=n_envs, **kwargs)
         self.observation_space = observation_space
         self.obs_shape = get_obs_shape(observation_space)  # type: ignore[assignment]
-        self._options = StorageOptions(
-            dtypes=dtypes,
-            normalize_images=normalize_images,
-            compression_method=compression_method,
-            compression_kwargs=compression_kwargs,
-            decompression_kwargs=decompression_kwargs,
-            output_dtype=output_dtype,
-            heap=heap,
-            heap_kwargs=heap_kwargs,
-            threads=threads,
-            layout=layout,
-            prefer=prefer,
-            prefetch=prefetch,
-        )
         self._storage = self._new_storage(self._per_step())
         self._place_arrays()
 
@@ -145,7 +119,7 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         return PerStep.REWRITTEN if self.optimize_memory_usage else PerStep.TRANSITIONS
 
     def _place_arrays(self) -> None:
-        self.observations = self._alone(self._storage.observations)
+        super()._place_arrays()
         if not self.optimize_memory_usage:
             self.next_observations = self._alone(self._storage.next_observations)
 
@@ -175,7 +149,17 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         self._is_torn = was_full
         try:
             if is_plain:
-                self._add(obs, next_obs, action, reward, done, timeouts)
+                # The same as ReplayBuffer.add, without its copies of all arguments: a store keeps none of them.
+                storage.write_step(position, obs, next_obs)
+                self.actions[position] = action.reshape(self.n_envs, self.action_dim)
+                self.rewards[position] = reward
+                self.dones[position] = done
+                if timeouts is not None:
+                    self.timeouts[position] = timeouts
+                self.pos += 1
+                if self.pos == self.buffer_size:
+                    self.full = True
+                    self.pos = 0
             else:
                 super().add(obs, next_obs, action, reward, done, infos)
         except HeapFullError:
@@ -187,32 +171,9 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
             self._refuse_row()
         self._is_torn = False
 
-    def _add(
-        self,
-        obs: NDArray[Any],
-        next_obs: NDArray[Any],
-        action: NDArray[Any],
-        reward: NDArray[Any],
-        done: NDArray[Any],
-        timeouts: list[Any] | bool | None,
-    ) -> None:
-        """The same as ``ReplayBuffer.add``, without its copies of all arguments: a store keeps none of them."""
-        position = self.pos
-        self._storage.write_step(position, obs, next_obs)
-        self.actions[position] = action.reshape(self.n_envs, self.action_dim)
-        self.rewards[position] = reward
-        self.dones[position] = done
-        if timeouts is not None:
-            self.timeouts[position] = timeouts
-        self.pos += 1
-        if self.pos == self.buffer_size:
-            self.full = True
-            self.pos = 0
-
     @locked
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> Any:
-        """
-        Sample elements from the buffer.
+        """Sample elements from the buffer.
 
         :param batch_size: Number of element to sample
         :param env: associated gym VecEnv to normalize the observations/rewards when sampling
@@ -222,11 +183,7 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
             self._ahead = None
             hint = "Collect transitions before training; see learning_starts."
             raise BufferStateError(type(self).__name__, f"sample {batch_size} transitions", "the buffer is empty", hint)
-        self._is_sampling = True
-        try:
-            return self._delivered(self._sample(batch_size, env))
-        finally:
-            self._is_sampling = False
+        return self._delivered(self._sample, batch_size, env)
 
     @locked
     def reset(self) -> None:
@@ -237,25 +194,19 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
 
     @locked
     def reconstruct_obs(self, idx: int, env_idx: int = 0) -> Any:
-        """
-        One observation, decoded; for a Dict space, a dictionary.
+        """One observation, decoded; for a Dict space, a dictionary.
 
         :param idx: position in the buffer
         :param env_idx: number of the environment
         """
-        return self._decoded(self._storage.observations, idx, env_idx)
+        return self._alone({key: array[idx, env_idx] for key, array in self._storage.observations.items()})
 
     @locked
     def reconstruct_nextobs(self, idx: int, env_idx: int = 0) -> Any:
-        """
-        One next observation, decoded; for a Dict space, a dictionary.
-
-        :param idx: position in the buffer
-        :param env_idx: number of the environment
-        """
+        """One next observation, decoded. The arguments are those of :meth:`reconstruct_obs`."""
         if self.optimize_memory_usage:
             return self.reconstruct_obs((idx + 1) % self.buffer_size, env_idx)
-        return self._decoded(self._storage.next_observations, idx, env_idx)
+        return self._alone({key: array[idx, env_idx] for key, array in self._storage.next_observations.items()})
 
     def _arguments(self) -> dict[str, Any]:
         return {
@@ -280,48 +231,38 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
 
     def _refuse_row(self) -> None:
         heap = self._storage.heap
-        assert heap is not None
+        assert heap is not None  # it has evicted
         together = "The environments" if NO_KEY in self._storage.observations else "The keys"
         hint = f"{together} of one step must fit together: give the heap a larger capacity."
         raise HeapFullError(self._options.heap, heap.capacity + 1, heap.capacity, hint, never_fits=True)
-
-    def _decoded(self, arrays: dict[str, Any], idx: int, env_idx: int) -> Any:
-        return self._alone({key: array[idx, env_idx] for key, array in arrays.items()})
 
     # Sampling.
 
     def _sample(self, batch_size: int, env: VecNormalize | None) -> Any:
         if self._storage.worker is not None:
             return self._sample_ahead(batch_size, env, self._storage.worker)
-        if self._makes_batches_itself():
-            batch = self._draw(batch_size)
-            return self._samples(batch, self._storage.read_both(batch.cells), env)
-        if self._are_all_whole():
-            return super().sample(batch_size, env)
-        return self._get_samples(self._draw_whole(batch_size), env=env)
-
-    def _makes_batches_itself(self) -> bool:
-        """Whether a batch can take the shortest way. A subclass may have a ``_get_samples`` of its own."""
+        # The shortest way, unless a subclass has a _get_samples() of its own.
         is_own = type(self)._get_samples is CompressedReplayBuffer._get_samples
-        return is_own and self._reads_together and not self.optimize_memory_usage
+        if is_own and self._reads_together and not self.optimize_memory_usage:
+            batch = self._batch(self._draw_steps(batch_size))
+            return self._samples(batch, self._storage.read_both(batch.cells), env)
+        if self._kept_rows() == self.size():
+            return super().sample(batch_size, env)
+        return self._get_samples(self._draw_steps(batch_size), env=env)
 
     def _sample_ahead(self, batch_size: int, env: VecNormalize | None, worker: Worker) -> Any:
-        """Return the batch that was drawn the last time, and draw the next one.
-
-        All random numbers are drawn here, so they do not depend on how fast the worker is.
-        """
+        """Return the batch that was drawn the last time, and draw the next one: random numbers depend on no thread."""
         batch, self._ahead = self._ahead, None
         if batch is None or len(batch.cells) != batch_size:
-            batch = self._draw(batch_size)
+            batch = self._batch(self._draw_steps(batch_size))
         found = batch.observations
         if isinstance(found, Future):
             found = worker.finish(found)
         elif found is None:
             found = self._storage.read_both(batch.cells)
-        if self._are_all_whole() or self._whole_rows():
-            following = self._draw(batch_size)
-            job = worker.submit(self._storage.read_both, following.cells)
-            following.observations = job
+        if self._whole_rows():
+            following = self._batch(self._draw_steps(batch_size))
+            following.observations = worker.submit(self._storage.read_both, following.cells)
             self._ahead = following
         return self._samples(batch, found, env)
 
@@ -330,14 +271,9 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         """The same as in Stable-Baselines3, with observations and next observations read together."""
         if not self._reads_together or self.optimize_memory_usage:
             return super()._get_samples(batch_inds, env)
-        batch = self._batch(self._storage.known_rows(batch_inds))
+        # Negative numbers count from the end; unknown ones are an IndexError.
+        batch = self._batch(CellNumbers((self.buffer_size,))[np.asarray(batch_inds)])
         return self._samples(batch, self._storage.read_both(batch.cells), env)
-
-    def _draw(self, batch_size: int) -> Batch:
-        """Draw the same transitions as Stable-Baselines3."""
-        if self._are_all_whole():
-            return self._batch(np.random.randint(0, self.size(), size=batch_size))
-        return self._batch(self._draw_whole(batch_size))
 
     def _batch(self, rows: NDArray[Any]) -> Batch:
         """Draw an environment for each step, and look up what is not compressed."""
@@ -366,18 +302,14 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
             return {key: self.to_torch(part) for key, part in observations.items()}
         return self.to_torch(observations)
 
-    def _draw_whole(self, batch_size: int) -> NDArray[Any]:
-        """Draw among the steps that can be sampled."""
+    def _draw_steps(self, batch_size: int) -> NDArray[Any]:
+        """Draw among the steps that can be sampled. If all can, these are the steps that Stable-Baselines3 draws."""
         kept = self._whole_rows()
         if not kept:
             found, hint = "no step is left that could be stored completely", "Add a transition first."
             raise BufferStateError(type(self).__name__, f"sample {batch_size} transitions", found, hint)
-        rows: NDArray[Any] = (self.pos - kept + np.random.randint(0, kept, size=batch_size)) % self.buffer_size
-        return rows
-
-    def _are_all_whole(self) -> bool:
-        """Whether every step can be sampled."""
-        return self._kept_rows() == self.size()
+        drawn = np.random.randint(0, kept, size=batch_size)
+        return drawn if kept == self.size() else (self.pos - kept + drawn) % self.buffer_size
 
     def _whole_rows(self) -> int:
         """Number of steps, counted back from the newest, that can be sampled."""
@@ -388,30 +320,23 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
 
     def _kept_rows(self) -> int:
         """Number of steps, counted back from the newest, that are complete."""
-        kept = self._held_rows()
+        kept, evicted = self.size(), self._storage.evicted_cells
+        if evicted:
+            if self._kept is None or self._kept[0] != (self.pos, evicted):
+                self._kept = (self.pos, evicted), self._count_kept(kept)
+            kept = self._kept[1]
         return min(kept, self.buffer_size - 1) if self._is_torn and self.full else kept
 
-    def _held_rows(self) -> int:
-        """Number of steps, counted back from the newest, that a heap of limited capacity still holds."""
-        size, evicted = self.size(), self._storage.evicted_cells
-        if not evicted:
-            return size
-        if self._kept is None or self._kept[0] != (self.pos, evicted):
-            self._kept = (self.pos, evicted), self._count_kept(size)
-        return self._kept[1]
-
     def _count_kept(self, size: int) -> int:
+        """Number of steps, counted back from the newest, that a heap of limited capacity still holds."""
         lost = np.flatnonzero(self._storage.lost_steps()[(self.pos - size + np.arange(size)) % self.buffer_size])
         low = int(lost[-1]) + 1 if len(lost) else 0
-        # Cells are evicted in the order in which they were written: bisection finds the oldest.
-        high = size  # a step that could not be stored may have evicted even the newest
-        while low < high:
-            middle = (low + high) // 2
-            if self._storage.holds((self.pos - size + middle) % self.buffer_size):
-                high = middle
-            else:
-                low = middle + 1
-        return size - low
+        # Cells are evicted in the order in which they were written: bisection finds the oldest. There may be none, if a
+        # step that could not be stored has evicted even the newest.
+        first = self.pos - size
+        return size - bisect_left(
+            range(size), True, low, key=lambda step: self._storage.holds((first + step) % self.buffer_size)
+        )
 
     def _state(self) -> State:
         found = super()._state()
@@ -441,8 +366,7 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
 
 
 class CompressedDictReplayBuffer(CompressedReplayBuffer, DictReplayBuffer):
-    """
-    A ``DictReplayBuffer`` that stores observations compressed, each key with its own dtype and codec.
+    """A ``DictReplayBuffer`` that stores observations compressed, each key with its own dtype and codec.
 
     Takes the arguments of :class:`CompressedReplayBuffer`; ``compression_method`` and ``dtypes`` may be given by key.
     """
@@ -452,8 +376,7 @@ class CompressedDictReplayBuffer(CompressedReplayBuffer, DictReplayBuffer):
 
 
 class CompressedNStepReplayBuffer(CompressedReplayBuffer, NStepReplayBuffer):
-    """
-    An ``NStepReplayBuffer`` that stores observations compressed.
+    """An ``NStepReplayBuffer`` that stores observations compressed.
 
     Takes the arguments of :class:`CompressedReplayBuffer`, and ``n_steps`` and ``gamma``. Stable-Baselines3 sets these
     two only for its own class, so give them in ``replay_buffer_kwargs``.
@@ -467,5 +390,12 @@ class CompressedNStepReplayBuffer(CompressedReplayBuffer, NStepReplayBuffer):
         return {**super()._arguments(), "n_steps": self.n_steps, "gamma": self.gamma}
 
 
-for _kind in (CompressedReplayBuffer, CompressedDictReplayBuffer, CompressedNStepReplayBuffer):
-    _kind.__module__ = __package__  # pickles and saved models name the package, so files may move
+def _hollow(space: spaces.Space[Any]) -> spaces.Space[Any]:
+    """The same space with empty observations.
+
+    Constructors of Stable-Baselines3 allocate arrays for all observations, which would be thrown away at once. For one
+    million Atari transitions that is 56 GB, which most machines refuse to allocate.
+    """
+    if isinstance(space, spaces.Dict):
+        return spaces.Dict({key: _hollow(part) for key, part in space.spaces.items()})
+    return spaces.Box(0, 1, shape=(0,), dtype=np.dtype(space.dtype or np.float32).type)

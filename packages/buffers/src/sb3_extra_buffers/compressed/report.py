@@ -1,4 +1,4 @@
-"""What the observations of a buffer take, and what they would take uncompressed."""
+"""Memory of the observations of a buffer, compressed and uncompressed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-#: Each a thousand times the one before it.
+#: Each is a thousand times the previous one.
 UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -20,9 +20,9 @@ class KeyReport:
     #: Empty for a space without keys.
     key: str
     codec: str
-    #: What Stable-Baselines3 would keep for the observations that are stored now, next observations included.
+    #: Bytes that Stable-Baselines3 would need for the stored observations and next observations.
     raw_nbytes: int
-    #: What their payloads take, and the newest observations, which wait to be compressed.
+    #: Bytes of their payloads, and of the newest observations, which are not compressed yet.
     live_nbytes: int
 
     @property
@@ -45,17 +45,17 @@ class MemoryReport:
     overhead: int
     #: Transitions that would still be here if the heap had room for them.
     evicted: int = 0
-    #: Memory that batches are decoded into again and again. It does not grow with the buffer, so no ratio counts it.
+    #: Memory that batches are decoded into. It does not grow with the buffer, so ratios do not include it.
     batches: int = 0
 
     @property
     def raw_nbytes(self) -> int:
-        """What Stable-Baselines3 would keep for the same observations."""
+        """Bytes that Stable-Baselines3 would need for the same observations."""
         return sum(key.raw_nbytes for key in self.keys)
 
     @property
     def live_nbytes(self) -> int:
-        """What their payloads take."""
+        """Bytes of their payloads."""
         return sum(key.live_nbytes for key in self.keys)
 
     @property
@@ -65,11 +65,12 @@ class MemoryReport:
         return self.raw_nbytes / kept if kept and self.raw_nbytes else 1.0
 
     def __str__(self) -> str:
-        width = max(len(row[0]) for row in self._rows())
-        lines = [self._title()]
-        for name, raw, live, ratio, codec in self._rows():
-            lines.append(f"  {name:<{width}}  {raw:>9}  {live:>9}  {ratio:>7}  {codec}".rstrip())
-        return "\n".join([*lines, f"  {self._footer()}"])
+        rows = list(self._rows())
+        width = max(len(row[0]) for row in rows)
+        lines = [
+            f"  {name:<{width}}  {raw:>9}  {live:>9}  {ratio:>7}  {codec}" for name, raw, live, ratio, codec in rows
+        ]
+        return "\n".join([self._title(), *(line.rstrip() for line in lines), f"  {self._footer()}"])
 
     def __rich__(self) -> Table:
         from rich import box
@@ -89,13 +90,8 @@ class MemoryReport:
             name = key.key or "observations"
             yield name, readable(key.raw_nbytes), readable(key.live_nbytes), f"{key.ratio:.1f}x", key.codec
         yield "overhead", "", readable(self.overhead), "", "index, staging"
-        yield (
-            "together",
-            readable(self.raw_nbytes),
-            readable(self.live_nbytes + self.overhead),
-            f"{self.ratio:.1f}x",
-            "",
-        )
+        stored = readable(self.live_nbytes + self.overhead)
+        yield "together", readable(self.raw_nbytes), stored, f"{self.ratio:.1f}x", ""
 
     def _title(self) -> str:
         return f"{self.buffer}: {self.transitions:,} transitions"

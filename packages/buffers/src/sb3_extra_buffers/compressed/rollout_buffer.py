@@ -11,11 +11,8 @@ from numpy.typing import NDArray
 from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
 
 from sb3_extra_buffers.checkpoints import State
-from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, locked, refuse_unknown
-from sb3_extra_buffers.compressed.options import StorageOptions
-from sb3_extra_buffers.compressed.prefetch import ReadAhead, Worker, check_prefetch, prefetched, read_rows
-from sb3_extra_buffers.compressed.spaces import NO_KEY, check_kind
-from sb3_extra_buffers.compressed.storage import PerStep
+from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, locked
+from sb3_extra_buffers.compressed.prefetch import Worker, prefetched, read_rows
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
 
 
@@ -32,23 +29,8 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         Equivalent to classic advantage when set to 1.
     :param gamma: Discount factor
     :param n_envs: Number of parallel environments
-    :param dtypes: A narrower dtype to store: a dtype, or ``{"elem_type": dtype}``. Values that it cannot hold raise an
-        error. Default: the dtype of the space.
-    :param normalize_images: Divide observations by 255 and return them as float32
-    :param compression_method: A codec such as ``"zstd-3"``, ``"lz4-block/0"`` or ``"rle-jit"``. ``"auto"`` chooses one
-        of the installed codecs by the space and the first observations; ``memory_report()`` and the log say which.
-        For Dict spaces also by key: ``{"image": "zstd-3", "vec": "none"}``.
-    :param compression_kwargs: Parameters of the codec, for instance ``{"level": 3}``
-    :param decompression_kwargs: Accepted for old scripts, without effect
-    :param output_dtype: ``"raw"`` returns observations in the dtype of the space, ``"float"`` as float32
-    :param heap: Where compressed observations are stored: ``"memory"``, ``"ring"``, ``"mmap"``, or a heap of another
-        plugin. A rollout must fit as a whole.
-    :param heap_kwargs: Parameters of the heap: ``capacity`` in bytes, and for ``"mmap"`` a ``folder``
-    :param threads: Threads used to decode a batch. Default: chosen automatically.
-    :param layout: ``"frames"`` stores each frame of stacked images once, as a patch on the frame before it;
-        ``"cells"`` stores each observation by itself. ``"auto"`` stores images as frames and finds out how they are
-        stacked; images that are not stacked become cells if that is smaller.
-    :param prefer: For frames: ``"speed"``, ``"balanced"`` or ``"memory"``
+    :param dtypes: See :class:`CompressedReplayBuffer`, also for all following arguments
+    :param heap: Where compressed observations are stored. A rollout must fit as a whole.
     :param prefetch: Read the next batch in a thread while the model trains on the one before
     """
 
@@ -81,46 +63,18 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         prefetch: bool = False,
         **kwargs: Any,
     ) -> None:
-        name = type(self).__name__
-        refuse_unknown(type(self), kwargs)
-        check_kind(name, observation_space, is_dict=isinstance(self, DictRolloutBuffer))
-        check_prefetch(name, prefetch, self._prefetch_obstacle)
-        self._options = StorageOptions(
-            dtypes=dtypes,
-            normalize_images=normalize_images,
-            compression_method=compression_method,
-            compression_kwargs=compression_kwargs,
-            decompression_kwargs=decompression_kwargs,
-            output_dtype=output_dtype,
-            heap=heap,
-            heap_kwargs=heap_kwargs,
-            threads=threads,
-            layout=layout,
-            prefer=prefer,
-            prefetch=prefetch,
-        )
+        self._take_options(locals(), self._prefetch_obstacle)
         # Before the constructor of Stable-Baselines3, which calls reset().
         self.observation_space, self.buffer_size, self.n_envs = observation_space, buffer_size, n_envs
         self._storage = self._new_storage(self._per_step())
-        super().__init__(
-            buffer_size,
-            observation_space,
-            action_space,
-            device=device,
-            gae_lambda=gae_lambda,
-            gamma=gamma,
-            n_envs=n_envs,
-            **kwargs,
-        )
-
-    def _per_step(self) -> PerStep:
-        return PerStep.SINGLE
+        kwargs |= {"device": device, "gae_lambda": gae_lambda, "gamma": gamma, "n_envs": n_envs}
+        super().__init__(buffer_size, observation_space, action_space, **kwargs)
 
     def _place_arrays(self) -> None:
-        self.observations = self._alone(self._storage.observations)
+        super()._place_arrays()
         if self.generator_ready:  # get() has flattened all arrays
-            observations: dict[str, Any] = dict(self._storage.observations)
-            self.observations = self._alone({key: self.swap_and_flatten(part) for key, part in observations.items()})
+            arrays: dict[str, Any] = dict(self._storage.observations)
+            self.observations = self._alone({key: self.swap_and_flatten(part) for key, part in arrays.items()})
 
     @locked
     def reset(self) -> None:
@@ -133,7 +87,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         finally:
             self.obs_shape = shape
         self._storage.clear()
-        self.observations = self._alone(self._storage.observations)
+        self._place_arrays()
 
     @locked
     def add(
@@ -146,15 +100,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         log_prob: th.Tensor,
         **kwargs: Any,
     ) -> None:
-        """
-        :param obs: Observation
-        :param action: Action
-        :param reward: Reward
-        :param episode_start: Start of episode signal.
-        :param value: estimated value of the current state following the current policy.
-        :param log_prob: log probability of the action following the current policy.
-        :param kwargs: further arguments of the buffers of sb3-contrib
-        """
+        """Add a step, as in Stable-Baselines3. ``kwargs`` are further arguments of the buffers of sb3-contrib."""
         # Everything is checked before anything is stored: an error leaves the buffer as it was.
         if self.full:
             hint = "Call reset() before the next rollout."
@@ -167,27 +113,24 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
             self._refuse_evictions()
 
     def get(self, batch_size: int | None = None) -> Generator[Any, None, None]:
-        """
-        Go through the rollout once, in random order.
+        """Go through the rollout once, in random order.
 
         :param batch_size: Number of steps per batch; all at once if left out
         """
         if not self.full:
-            asked, found = "get batches", f"{self.pos} of {self.buffer_size} steps of the rollout are there"
-            raise BufferStateError(type(self).__name__, asked, found, "Collect the rest first.")
+            found = f"{self.pos} of {self.buffer_size} steps of the rollout are there"
+            raise BufferStateError(type(self).__name__, "get batches", found, "Collect the rest first.")
         batches, worker = super().get(batch_size), self._storage.worker
         return batches if worker is None else self._get_ahead(batches, worker)
 
     @locked
     def reconstruct_obs(self, idx: int) -> Any:
-        """
-        One observation as a tensor; for a Dict space, a dictionary of tensors.
+        """One observation as a tensor; for a Dict space, a dictionary of tensors.
 
-        :param idx: position among all steps, one environment after the other, as ``get`` has them
+        :param idx: position among all steps, all steps of the first environment first, as in ``get``
         """
         env, step = divmod(int(idx), self.buffer_size)
-        found = {key: self.to_torch(array[step, env]) for key, array in self._storage.observations.items()}
-        return found.get(NO_KEY, found)
+        return self._alone({key: self.to_torch(part[step, env]) for key, part in self._storage.observations.items()})
 
     def _arguments(self) -> dict[str, Any]:
         return {**super()._arguments(), "gae_lambda": self.gae_lambda, "gamma": self.gamma}
@@ -207,18 +150,18 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
 
     @locked
     def _get_samples(self, *args: Any, **kwargs: Any) -> Any:
-        with self._sampling():
-            return self._delivered(super()._get_samples(*args, **kwargs))
+        return self._delivered(super()._get_samples, *args, **kwargs)
 
     def _get_ahead(self, batches: Generator[Any, None, None], worker: Worker) -> Generator[Any, None, None]:
         """The same batches, each read while the consumer is busy with the one before it."""
-        indices, ahead = self._next_indices(batches), None
+        indices, job, source, writes = self._next_indices(batches), None, self.observations, worker.writes
         while indices is not None:
-            rows = None if ahead is None else ahead.take(self.observations)
-            if rows is None:  # the first batch, or the arrays were written to since
-                rows = read_rows(self.observations, indices)
-            following = self._next_indices(batches)
-            ahead = None if following is None else ReadAhead(worker, self.observations, following)
+            if job is None or source is not self.observations or writes != worker.writes:
+                rows = read_rows(self.observations, indices)  # the first batch, or the arrays were written to since
+            else:
+                rows = worker.finish(job)
+            following, source, writes = self._next_indices(batches), self.observations, worker.writes
+            job = None if following is None else worker.submit(read_rows, source, following)
             yield self._samples_of(indices, rows)
             indices = following
 
@@ -251,12 +194,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
 
 
 class CompressedDictRolloutBuffer(CompressedRolloutBuffer, DictRolloutBuffer):
-    """
-    A ``DictRolloutBuffer`` that stores observations compressed, each key with its own dtype and codec.
+    """A ``DictRolloutBuffer`` that stores observations compressed, each key with its own dtype and codec.
 
     Takes the arguments of :class:`CompressedRolloutBuffer`; ``compression_method`` and ``dtypes`` may be given by key.
     """
-
-
-for _kind in (CompressedRolloutBuffer, CompressedDictRolloutBuffer):
-    _kind.__module__ = __package__  # pickles and saved models name the package, so files may move

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, cast
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
+from stable_baselines3.common.preprocessing import get_obs_shape
 
 from sb3_extra_buffers import frames
 from sb3_extra_buffers.arrays import CompressedArray
@@ -19,12 +20,13 @@ from sb3_extra_buffers.codecs import bind
 from sb3_extra_buffers.compressed.locking import BufferLock
 from sb3_extra_buffers.compressed.options import FRAMES, StorageOptions
 from sb3_extra_buffers.compressed.prefetch import BATCHES_AT_ONCE, GuardedStore, Worker
-from sb3_extra_buffers.compressed.spaces import NO_KEY, parts_of, shape_of
 from sb3_extra_buffers.errors import HeapStateError, ParameterError
 from sb3_extra_buffers.frames import CachingKernels, Contiguity
 from sb3_extra_buffers.heaps import FileHeap, Heap, StatefulHeap, StrictHeap
 from sb3_extra_buffers.memory import BLOCKS, BatchMemory
 from sb3_extra_buffers.stores import (
+    AUTO,
+    SPEED,
     DeferredStore,
     EvictingStore,
     FrameRequest,
@@ -32,6 +34,7 @@ from sb3_extra_buffers.stores import (
     LocatedStore,
     ObservationStore,
     PairStore,
+    Place,
     Preference,
     SharedStore,
     StoreRequest,
@@ -41,6 +44,20 @@ from sb3_extra_buffers.stores import (
 )
 
 _BYTE = np.dtype(np.uint8)
+#: The key of a space that has none.
+NO_KEY = ""
+
+
+def parts_of(space: spaces.Space[Any]) -> dict[str, spaces.Space[Any]]:
+    """The parts of a space by key; a space without keys is its own only part."""
+    return dict(space.spaces) if isinstance(space, spaces.Dict) else {NO_KEY: space}
+
+
+def shape_of(part: spaces.Space[Any]) -> tuple[int, ...]:
+    """The shape of one observation in a buffer."""
+    shape = get_obs_shape(part)
+    assert isinstance(shape, tuple)
+    return tuple(int(axis) for axis in shape)
 
 
 class PerStep(Enum):
@@ -54,38 +71,27 @@ class PerStep(Enum):
     TRANSITIONS = "transitions"
 
 
+@dataclass(eq=False)
 class _Part:
-    """One key of the observation space.
+    """One key of the observation space."""
 
-    :param key: the key
-    :param store: holds its observations and next observations; ``None`` if they have no elements
-    :param observations: the array of the observations
-    :param next_observations: the array of the next observations
-    :param batches: number of batches in use at the same time
-    """
+    key: str
+    #: The store as it was built; its state says what was chosen. ``None`` if observations have no elements.
+    built: ObservationStore | None
+    #: The store that is used: the chosen one, once there is one; with prefetch, guarded.
+    store: ObservationStore | None
+    observations: CompressedArray
+    next_observations: CompressedArray | None
+    #: Memory for batches: observations and next observations in one block.
+    memory: BatchMemory
 
-    def __init__(
-        self,
-        key: str,
-        store: ObservationStore | None,
-        observations: CompressedArray,
-        next_observations: CompressedArray | None,
-        batches: int,
-    ) -> None:
-        self.key = key
-        #: The store as it was built. Its state says what was chosen.
-        self.built = store
-        #: The store that is used: the chosen one, once there is one.
-        self.store = store
-        self.observations = observations
-        self.next_observations = next_observations
-        #: Memory for batches: observations and next observations in one block.
-        self.memory = BatchMemory(batches)
+    def __post_init__(self) -> None:
         # For every batch: the shape and the size of an observation, and its dtype in memory and in the store.
-        self._item = observations.shape[2:]
-        self._dtype, self._stored = observations.dtype, observations.stored_dtype
+        array = self.observations
+        self._item = array.shape[2:]
+        self._dtype, self._stored = array.dtype, array.stored_dtype
         self._row_nbytes = math.prod(self._item) * self._stored.itemsize
-        self._is_bytes = observations.is_plain and observations.dtype == np.uint8
+        self._is_bytes = array.is_plain and array.dtype == np.uint8
 
     def write(self, cells: NDArray[np.int64], obs: NDArray[Any], next_obs: NDArray[Any]) -> None:
         """Store observations and next observations of the right shape and dtype, C-contiguous."""
@@ -114,12 +120,7 @@ class ObservationStorage:
     """Arrays and stores for every key of an observation space.
 
     :param owner: the buffer's class, for messages
-    :param space: the observation space
-    :param steps: number of steps the buffer holds
-    :param n_envs: number of environments
-    :param options: how to store
-    :param per_step: what is stored per step
-    :param heap: a heap that was made for the same arguments; left out, one is made
+    :param heap: the heap of a buffer that is unpickled; by default, a new one is made
     """
 
     _array_type: type[CompressedArray] = CompressedArray
@@ -146,34 +147,31 @@ class ObservationStorage:
         options.check(owner, keys)
         self.lock = BufferLock()
         #: Whether observations are returned as float32.
-        self.as_float = options.as_float
+        self.as_float = options.output_dtype == "float" or options.normalize_images
         self._n_envs = int(n_envs)
         self._cells = CellNumbers((steps, n_envs))
-        stored = {
-            key: options.stored_dtype(owner, None if keys is None else key, np.dtype(part.dtype))
-            for key, part in parts.items()
-        }
+        has_next, is_rewritten = per_step is PerStep.TRANSITIONS, per_step is PerStep.REWRITTEN
+        stored: dict[str, np.dtype[Any]] = {}
         requests: dict[str, StoreRequest] = {}
         for key, part in parts.items():
-            shape, codec = shape_of(part), options.codec(None if keys is None else key)
-            if math.prod(shape):
-                plain = StoreRequest(
-                    f"{owner} {key}".strip(),
-                    shape,
-                    stored[key],
-                    steps * n_envs,
-                    n_envs,
-                    codec,
-                    has_next=per_step is PerStep.TRANSITIONS,
-                    is_rewritten=per_step is PerStep.REWRITTEN,
-                )
-                requests[key] = self._frames(owner, plain, options) or plain
+            shape, codec = shape_of(part), options.codec(key or None)
+            stored[key] = dtype = options.stored_dtype(owner, key or None, np.dtype(part.dtype))
+            if not math.prod(shape):
+                continue
+            label = f"{owner} {key}".strip()
+            plain = StoreRequest(label, shape, dtype, steps * n_envs, n_envs, codec, has_next, is_rewritten)
+            requests[key] = plain
+            if options.wants_frames(shape, dtype, codec, steps):
+                # Images that are not stacked, unless the user or Stable-Baselines3 asks for something else.
+                may_be_cells = codec is None and not is_rewritten and (options.layout, options.prefer) == (AUTO, SPEED)
+                how = self._preference(owner, options.prefer)
+                requests[key] = FrameRequest(**vars(plain), preference=how, may_be_cells=may_be_cells)
         #: Keys that are stored as frames, unless the data say otherwise.
         self.frame_keys = {key for key, request in requests.items() if isinstance(request, FrameRequest)}
         if options.layout == FRAMES and not self.frame_keys:
             allowed = "frames are images, and the space has no axis besides one"
             raise ParameterError(owner, "layout", options.layout, allowed, "Leave layout out.")
-        place = replace(options.place, bind=self._bind)
+        place = Place(options.heap, dict(options.heap_kwargs or {}), options.threads, self._bind)
         built, self.heap = build_stores(list(requests.values()), place, heap)
         #: Whether the heap has a limit.
         self._is_bounded = self.heap is not None and not place.plugin.grows
@@ -187,31 +185,20 @@ class ObservationStorage:
         self._parts: list[_Part] = []
         stores = dict(zip(requests, built))
         for key, part in parts.items():
-            store = stores.get(key)
+            as_built = store = stores.get(key)
             if store is not None and self.worker is not None:
                 store = cast("ObservationStore", GuardedStore(store, self.worker))
             form = store, self._cells, shape_of(part), np.dtype(part.dtype), stored[key], batches
-            array, following = self._array_type.over(*form), None
-            if per_step is PerStep.TRANSITIONS:
-                following = self._array_type.over(*form)
+            following = self._array_type.over(*form) if has_next else None
+            if following is not None:
                 following._is_next = True
-            self._parts.append(_Part(key, store, array, following, batches))
+            array, memory = self._array_type.over(*form), BatchMemory(batches)
+            self._parts.append(_Part(key, as_built, store, array, following, memory))
         self.observations = {part.key: part.observations for part in self._parts}
-        self.next_observations = {
-            part.key: part.next_observations for part in self._parts if part.next_observations is not None
-        }
+        following_by_key = ((part.key, part.next_observations) for part in self._parts)
+        self.next_observations = {key: array for key, array in following_by_key if array is not None}
         #: The only part of a space without keys; ``None`` if there are keys.
         self._only = self._parts[0] if keys is None else None
-
-    def _frames(self, owner: str, request: StoreRequest, options: StorageOptions) -> FrameRequest | None:
-        """The same request for frames, if observations are to be stored as frames."""
-        steps = request.cells // request.streams
-        if not options.wants_frames(request.shape, request.dtype, request.codec, steps):
-            return None
-        may_be_cells = request.codec is None and options.may_be_cells and not request.is_rewritten
-        return FrameRequest(
-            **vars(request), preference=self._preference(owner, options.prefer), may_be_cells=may_be_cells
-        )
 
     def _preference(self, owner: str, prefer: str) -> Preference:
         """How frames are stored."""
@@ -233,12 +220,7 @@ class ObservationStorage:
                 store.refuse_too_large(part.observations.stored_rows(next_obs))
 
     def write_step(self, step: int, obs: Any, next_obs: Any) -> None:
-        """Store a step of all environments: arrays of the right shape and dtype, C-contiguous, or dictionaries of them.
-
-        :param step: its position
-        :param obs: observations
-        :param next_obs: next observations
-        """
+        """Store a step of all environments: contiguous arrays of the right shape and dtype, or dictionaries."""
         first = step * self._n_envs
         cells = np.arange(first, first + self._n_envs)
         if self._only is not None:
@@ -247,16 +229,8 @@ class ObservationStorage:
         for part in self._parts:
             part.write(cells, obs[part.key], next_obs[part.key])
 
-    def known_rows(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        """The same steps, counted from the first; an ``IndexError`` if there is no such step."""
-        found: NDArray[np.int64] = CellNumbers((len(self._cells),))[np.asarray(rows)]
-        return found
-
     def read_both(self, cells: NDArray[np.int64]) -> dict[str, list[NDArray[Any]]]:
-        """Observations and next observations of the same cells, by key.
-
-        :param cells: numbers of cells
-        """
+        """Observations and next observations of the same cells, by key."""
         return {part.key: part.read_both(cells) for part in self._parts}
 
     @property
@@ -270,7 +244,12 @@ class ObservationStorage:
     @property
     def overhead(self) -> int:
         """Bytes of memory besides payloads: indices and staging areas."""
-        return sum(store.overhead for store in self.stores()) + self._index_nbytes()
+        own, heap = sum(store.overhead for store in self.stores()), self.heap
+        if heap is None:
+            return own
+        # The size of a heap is that of its memory. The room for payloads is part of it, unless it is a file.
+        in_memory = heap.payloads_in_memory if isinstance(heap, FileHeap) else True
+        return own + heap.nbytes - (heap.capacity if in_memory else 0)
 
     @property
     def nbytes_for_batches(self) -> int:
@@ -299,11 +278,9 @@ class ObservationStorage:
         return lost
 
     def positions_of(self, step: int) -> list[Any] | None:
-        """Where in the heap the observations of a step are. Equal positions before and after a step that was refused
-        mean equal content: a heap that refuses overwrites nothing in place.
+        """Where in the heap the observations of a step are; ``None`` if not all of them have a known position.
 
-        :param step: a step that was written
-        :return: ``None`` if heap or stores do not say: frames do not
+        Equal positions before and after a refused step mean equal content: a heap that refuses overwrites nothing.
         """
         found: list[Any] = []
         cells = self._cells[step]
@@ -337,14 +314,15 @@ class ObservationStorage:
         found = State({"has_heap": self.heap is not None})
         if self.heap is not None:
             if not isinstance(self.heap, StatefulHeap):
-                kind = type(self.heap).__name__
                 hint = "Use another heap, or pickle the buffer."
-                raise HeapStateError(kind, "save", "this heap has no state()", hint)
+                raise HeapStateError(type(self.heap).__name__, "save", "this heap has no state()", hint)
             found.put("heap", self.heap.state())
         return self.put_stores(found)
 
     def put_stores(self, found: State) -> State:
         """Add the states of all stores, without that of the heap."""
+        if self.worker is not None:
+            self.worker.wait()
         for number, part in enumerate(self._parts):
             if part.built is None:
                 continue
@@ -371,19 +349,12 @@ class ObservationStorage:
             if isinstance(part.built.active, PairStore):
                 own = _joined(own, state.part(str(len(self._parts) + number)))
             part.built.restore(own)
-            part.store = resolve(part.built)
+            if self.worker is None:  # a guarded store finds the chosen one itself
+                part.store = resolve(part.built)
 
     def _evicting(self) -> list[EvictingStore]:
         actives: list[Any] = [store.active for store in self.stores()]
         return [store for store in actives if isinstance(store, EvictingStore)]
-
-    def _index_nbytes(self) -> int:
-        heap = self.heap
-        if heap is None:
-            return 0
-        # The size of a heap is that of the memory it holds, of which the room for payloads is a part if it is memory.
-        in_memory = heap.payloads_in_memory if isinstance(heap, FileHeap) else True
-        return heap.nbytes - (heap.capacity if in_memory else 0)
 
 
 #: The name under which a store that keeps next observations apart has their state.
@@ -391,19 +362,16 @@ _NEXT = "next"
 
 
 def _split(state: State) -> tuple[State, State]:
-    """The state of a store without that of next observations that it keeps apart, and this one."""
+    """The state of a store without its part for next observations, and this part."""
     if _NEXT not in state.facts:
         return state, State()
-    following = state.part(_NEXT)
     facts = {name: fact for name, fact in state.facts.items() if name != _NEXT}
     arrays = {name: array for name, array in state.arrays.items() if not name.startswith(f"{_NEXT}/")}
-    return State(facts, arrays), following
+    return State(facts, arrays), state.part(_NEXT)
 
 
 def _joined(own: State, following: State) -> State:
     """The inverse of :func:`_split`."""
-    arrays = {f"{_NEXT}/{name}": array for name, array in following.arrays.items()}
-    stored = {f"{_NEXT}/{name}": found for name, found in following.stored.items()}
-    return State(
-        {**own.facts, _NEXT: following.facts}, {**own.arrays, **arrays}, [], own.pieces, {**own.stored, **stored}
-    )
+    joined = State(dict(own.facts), dict(own.arrays), pieces=own.pieces).put(_NEXT, following)
+    joined.stored = {**own.stored, **{f"{_NEXT}/{name}": found for name, found in following.stored.items()}}
+    return joined

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from sb3_extra_buffers.checkpoints import State
 from sb3_extra_buffers.codecs import CellSpec, Codec, bind, registry
 from sb3_extra_buffers.compressed.options import StorageOptions
-from sb3_extra_buffers.compressed.spaces import NO_KEY, parts_of, shape_of
-from sb3_extra_buffers.compressed.storage import ObservationStorage, PerStep
+from sb3_extra_buffers.compressed.storage import NO_KEY, ObservationStorage, PerStep, parts_of, shape_of
 from sb3_extra_buffers.errors import DeviceError, MissingExtraError, PluginError
 from sb3_extra_buffers.gpu_buffers.arrays import DeviceArray, check_dtype
 from sb3_extra_buffers.gpu_buffers.codecs import DEVICE, check_decode_on, decoder_for

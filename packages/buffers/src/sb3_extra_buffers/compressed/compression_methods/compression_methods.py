@@ -1,12 +1,9 @@
-"""Import path of the published package: the flags and functions of the package around it."""
+"""Import path of the published package: the names of the package around it, and functions that its pickles name."""
 
 from typing import Any
 
 from sb3_extra_buffers.compressed import compression_methods as _package
 from sb3_extra_buffers.compressed.compression_methods import published
-from sb3_extra_buffers.compressed.utils import has_igzip, has_lz4, has_numba, has_zstd
-
-__all__ = ["has_igzip", "has_lz4", "has_numba", "has_zstd"]
 
 no_compress = no_decompress = published
 rle_compress = rle_numpy_decompress = rle_numpy_decompress_old = published

@@ -2,6 +2,4 @@
 
 from sb3_extra_buffers.compressed.compression_methods import published
 
-__all__: list[str] = []
-
 lz4_frame_compress = lz4_frame_decompress = lz4_block_compress = lz4_block_decompress = published

@@ -2,6 +2,4 @@
 
 from sb3_extra_buffers.compressed.compression_methods import published
 
-__all__: list[str] = []
-
 zstd_compress = zstd_decompress = published
