@@ -30,6 +30,8 @@ KIND = "recording"
 FORMAT_VERSION = 1
 #: The largest frame that a file may claim: 16,384 x 16,384 pixels of one byte.
 _MAX_FRAME_NBYTES = 1 << 28
+#: Bytes that the codec of the frames is chosen by.
+_SAMPLE_NBYTES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -106,9 +108,7 @@ def write_recording(
     codec = parse_request(compression_method)
     if recording.frame_shape is not None:
         if codec is None:
-            first = recording.read(0, 1).frames
-            assert first is not None
-            codec = strongest_codec(first.reshape(-1).view(np.uint8))
+            codec = strongest_codec(_sample(recording))
         blocks = FrameBlocks(codec, recording.frame_shape, recording.frame_dtype)
         arrays |= _frame_arrays(recording, blocks, progress)
         metadata["frames"] = {
@@ -144,6 +144,15 @@ def read_features(file: ArrayFile) -> NDArray[Any] | None:
     for name in order:
         found[name] = columns[name]
     return found
+
+
+def _sample(recording: _Savable) -> NDArray[np.uint8]:
+    """The bytes of the first frames, by which the codec is chosen."""
+    assert recording.frame_shape is not None
+    count = max(1, _SAMPLE_NBYTES // (math.prod(recording.frame_shape) * recording.frame_dtype.itemsize))
+    frames = recording.read(0, min(count, len(recording))).frames
+    assert frames is not None
+    return np.ascontiguousarray(frames).reshape(-1).view(np.uint8)
 
 
 def _frame_arrays(recording: _Savable, blocks: FrameBlocks, progress: bool) -> dict[str, NDArray[Any]]:
