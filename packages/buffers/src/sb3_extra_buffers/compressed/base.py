@@ -175,9 +175,8 @@ class BaseCompressedBuffer(BaseBuffer):
         keys = []
         for key, array in storage.observations.items():
             raw = planes * transitions * (array.nbytes // cells)
-            keys.append(
-                KeyReport(key, array.codec, raw, array.nbytes_stored)
-            )  # next observations are in the same store
+            # Next observations are in the same store.
+            keys.append(KeyReport(key, array.codec, raw, array.nbytes_stored))
         capacity = sum(key.live_nbytes for key in keys) if storage.heap is None else storage.heap.capacity
         evicted = self.size() * self.n_envs - transitions
         about = (type(self).__name__, transitions, tuple(keys), self._options.heap)
