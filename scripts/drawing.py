@@ -16,7 +16,7 @@ class Picture:
 
     :param width: in units that are about a pixel on a wide screen
     :param height: in the same units
-    :param title: what it shows, for who cannot see it
+    :param title: what it shows, for readers who cannot see it
     """
 
     def __init__(self, width: int, height: int, title: str) -> None:
@@ -44,7 +44,7 @@ class Picture:
     def words(
         self, x: float, y: float, text: str, fill: str = INK, size: int = 13, bold: bool = False, at: str = "start"
     ) -> None:
-        """One line of text; ``at`` is «start», «middle» or «end» of it."""
+        """One line of text; ``x`` is its start, middle or end."""
         style = (' font-weight="bold"' if bold else "") + (f' text-anchor="{at}"' if at != "start" else "")
         style += f' font-size="{size}"' if size != 13 else ""
         self._parts.append(f'<text x="{x:g}" y="{y:g}" fill="{fill}"{style}>{escape(text)}</text>')

@@ -127,10 +127,8 @@ def as_text(name: str, walk: Walk) -> str:
 def replaced(page: str, found: dict[str, Walk]) -> str:
     """A page with the lists of these paths in the places of its own."""
     for name, walk in found.items():
-        text = as_text(name, walk)
-        page = re.sub(
-            rf"```text\n{name}: \d+ files\n.*?\n```", lambda _, text=text: f"```text\n{text}\n```", page, flags=re.S
-        )
+        before, _, after = re.split(rf"(```text\n{name}: \d+ files\n.*?\n```)", page, maxsplit=1, flags=re.DOTALL)
+        page = f"{before}```text\n{as_text(name, walk)}\n```{after}"
     return page
 
 
