@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sb3_extra_buffers.compressed import utils as host_utils
-from sb3_extra_buffers.compressed.availability import has_zstd as core_has_zstd
+from sb3_extra_buffers.compressed.utils import has_zstd as core_has_zstd
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.gpu_buffers import size_estimation, utils
 

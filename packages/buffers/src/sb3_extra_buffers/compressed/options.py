@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sb3_extra_buffers.arrays.casting import storable
-from sb3_extra_buffers.codecs import CodecSpec
+from sb3_extra_buffers.codecs import CodecSpec, registry
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.stores import AUTO, MIN_FRAMES_NBYTES, MIN_FRAMES_STEPS, SPEED, parse_request, preference
 
@@ -78,8 +78,9 @@ class StorageOptions:
             return False
         if self.layout == FRAMES:
             return True
-        # The codec "none" asks for observations without any encoding.
-        return nbytes >= MIN_FRAMES_NBYTES and steps >= MIN_FRAMES_STEPS and not (codec and codec.name == "none")
+        # A codec that changes nothing asks for observations without any encoding.
+        is_identity = codec is not None and registry.load(codec.name).identity
+        return nbytes >= MIN_FRAMES_NBYTES and steps >= MIN_FRAMES_STEPS and not is_identity
 
     def stored_dtype(self, owner: str, key: str | None, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """The dtype to store: that of the space, which is given, unless a narrower one is requested."""

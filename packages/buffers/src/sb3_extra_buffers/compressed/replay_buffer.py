@@ -141,7 +141,7 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         reward, done = self._row("reward", reward), self._row("done", done)
         timeouts = self._timeouts_of(infos) if self.handle_timeout_termination else None
         is_plain = self._adds_plainly and not self.optimize_memory_usage
-        if is_plain:
+        if is_plain and storage.is_bounded:
             storage.refuse_too_large(next_obs)
         position, was_full, was_torn = self.pos, self.full, self._is_torn
         before = storage.positions_of(position) if was_full and storage.is_strict else None

@@ -174,7 +174,7 @@ class ObservationStorage:
         place = Place(options.heap, dict(options.heap_kwargs or {}), options.threads, self._bind)
         built, self.heap = build_stores(list(requests.values()), place, heap)
         #: Whether the heap has a limit.
-        self._is_bounded = self.heap is not None and not place.plugin.grows
+        self.is_bounded = self.heap is not None and not place.plugin.grows
         #: Whether a full heap refuses a step instead of evicting others.
         self.is_strict = isinstance(self.heap, StrictHeap) and self.heap.refuses_when_full
         #: Makes observations C-contiguous.
@@ -214,7 +214,7 @@ class ObservationStorage:
         :param next_obs: as for :meth:`write_step`
         """
         part = self._only
-        if self._is_bounded and part is not None and part.store is not None:
+        if part is not None and part.store is not None:
             store = part.store.active
             if isinstance(store, (PairStore, SharedStore)):
                 store.refuse_too_large(part.observations.stored_rows(next_obs))
@@ -236,7 +236,7 @@ class ObservationStorage:
     @property
     def evicted_cells(self) -> int:
         """Number of payloads that the heap has evicted, or could not take."""
-        if not self._is_bounded:
+        if not self.is_bounded:
             return 0
         assert self.heap is not None
         return self.heap.evicted.cells + sum(store.dropped for store in self._evicting())
@@ -262,7 +262,7 @@ class ObservationStorage:
 
     def has_evicted(self, step: int) -> bool:
         """Whether the heap has evicted a step at once that was just written."""
-        return self._is_bounded and self.heap is not None and self.heap.evicted.cells > 0 and not self.holds(step)
+        return self.is_bounded and self.heap is not None and self.heap.evicted.cells > 0 and not self.holds(step)
 
     def holds(self, step: int) -> bool:
         """Whether every observation of a step that was written can still be read."""

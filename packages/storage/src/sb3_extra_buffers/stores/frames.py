@@ -127,7 +127,7 @@ class FrameStore:
         lost = self.lost()
         if lost is None:
             return np.ones(len(cells), np.bool_)
-        held: NDArray[np.bool_] = ~lost.reshape(self.streams.planes, -1)[:, cells].any(axis=0)
+        held: NDArray[np.bool_] = ~np.logical_or.reduce(lost.reshape(self.streams.planes, -1)[:, cells])
         return held
 
     def clear(self) -> None:
