@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import io
 import pickle
 import weakref
 
@@ -25,6 +26,28 @@ OPTIONS = [
 ]
 each_option = pytest.mark.parametrize("options", OPTIONS, ids=lambda options: options["compression_method"])
 ROUTES = {"pickled": lambda buffer: pickle.loads(pickle.dumps(buffer)), "copied": copy.deepcopy}
+
+
+class Names(pickle.Unpickler):
+    """Notes every module of this project that a pickle imports from."""
+
+    def __init__(self, file):
+        super().__init__(file)
+        self.modules = set()
+
+    def find_class(self, module, name):
+        if module.startswith("sb3_extra_buffers"):
+            self.modules.add(module)
+        return super().find_class(module, name)
+
+
+@each_option
+@pytest.mark.parametrize("kind", [GpuReplayBuffer, GpuRolloutBuffer])
+def test_a_pickle_names_public_modules_only(options, kind):
+    names = Names(io.BytesIO(pickle.dumps(kind(40, IMAGE, ACTIONS, "cpu", n_envs=2, **options))))
+    assert isinstance(names.load(), kind)
+    public = {"gpu_buffers", "gpu_buffers.memory", "heaps"}
+    assert names.modules == {f"sb3_extra_buffers.{name}" for name in public}
 
 
 @each_option

@@ -127,3 +127,7 @@ class GpuDictReplayBuffer(GpuReplayBuffer, CompressedDictReplayBuffer):
 def flat(found: Any) -> Any:
     """Flatten a tensor, or the tensors of a dictionary."""
     return {key: part.reshape(-1) for key, part in found.items()} if isinstance(found, dict) else found.reshape(-1)
+
+
+for _kind in (GpuReplayBuffer, GpuDictReplayBuffer):
+    _kind.__module__ = __package__  # pickles and saved models name the package, so files may move

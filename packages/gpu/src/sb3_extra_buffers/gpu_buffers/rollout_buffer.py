@@ -115,3 +115,7 @@ class GpuDictRolloutBuffer(GpuRolloutBuffer, CompressedDictRolloutBuffer):
 
     Takes the arguments of :class:`GpuRolloutBuffer`; ``compression_method`` and ``dtypes`` may be given by key.
     """
+
+
+for _kind in (GpuRolloutBuffer, GpuDictRolloutBuffer):
+    _kind.__module__ = __package__  # pickles and saved models name the package, so files may move

@@ -37,6 +37,9 @@ class GrowingDeviceHeap(DevicePayloads, MemoryHeap):
         return block.tensor[offset : offset + length]
 
 
+GrowingDeviceHeap.__module__ = __package__  # pickles name the package, so files may move
+
+
 @hookimpl
 def sb3_extra_buffers_heap() -> HeapPlugin:
     return HeapPlugin(

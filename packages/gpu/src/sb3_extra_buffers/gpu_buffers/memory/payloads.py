@@ -244,7 +244,7 @@ class DevicePayloads(TableHeap):
         return b"".join([self.gather(starts[begin:end], lengths[begin:end]).tobytes() for begin, end in bounds])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (type(self), self.cells, self._parameters(), self._snapshot())
+        return restore_heap, (type(self), self.cells, self._parameters(), self._snapshot())
 
 
 def _padded(payloads: memoryview, lengths: list[int], sizes: list[int]) -> memoryview:
@@ -260,7 +260,8 @@ def _padded(payloads: memoryview, lengths: list[int], sizes: list[int]) -> memor
     return view_bytes("device heap", "payloads", padded)
 
 
-def _restored(kind: type[DevicePayloads], cells: int, parameters: dict[str, Any], snapshot: dict[str, Any]) -> Any:
+def restore_heap(kind: type[DevicePayloads], cells: int, parameters: dict[str, Any], snapshot: dict[str, Any]) -> Any:
+    """Create a pickled heap again; on the CPU if its device is missing."""
     try:
         as_device(parameters["device"])
     except DeviceError as error:
@@ -270,3 +271,6 @@ def _restored(kind: type[DevicePayloads], cells: int, parameters: dict[str, Any]
     heap = kind(cells, **parameters)
     heap._resume(snapshot)
     return heap
+
+
+restore_heap.__module__ = __package__  # pickles name the package, so files may move

@@ -202,6 +202,9 @@ def _create(cells: int, capacity: Any, device: str, on_full: str) -> SharedRawHe
     return SharedRawHeap(cells, capacity, device, on_full=on_full)
 
 
+SharedRawHeap.__module__ = __package__  # pickles name the package, so files may move
+
+
 @hookimpl
 def sb3_extra_buffers_heap() -> HeapPlugin:
     return HeapPlugin(
