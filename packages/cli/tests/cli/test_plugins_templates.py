@@ -65,7 +65,7 @@ def test_what_new_codec_writes_is_a_codec(written):
 def test_what_new_heap_writes_is_a_heap_that_keeps_the_contract(written, site):
     folder, out = written("heap")
     assert "freeze" not in out
-    heap = heaps.create("my-own", 3)
+    heap = heaps.create("my-own", 3, capacity=100)
     heap.reserve(np.array([2]), 4)[:] = 7
     heap.commit(np.array([4]))
     starts, lengths = heap.locate(np.array([2]))
@@ -81,7 +81,8 @@ def test_a_buffer_stores_its_observations_in_the_heap(written):
     written("heap")
     space, rng = spaces.Box(0, 255, (40, 40), np.uint8), np.random.default_rng(0)
     for layout in ("cells", "frames"):
-        options = {"heap": "my-own", "layout": layout, "compression_method": "gzip/1"}
+        place = {"heap": "my-own", "heap_kwargs": {"capacity": 1 << 20}}
+        options = {**place, "layout": layout, "compression_method": "gzip/1"}
         buffer = CompressedReplayBuffer(60, space, spaces.Discrete(2), "cpu", **options)
         images = rng.integers(0, 3, (100, 1, 40, 40), dtype=np.uint8)
         for image, following in pairwise(images):

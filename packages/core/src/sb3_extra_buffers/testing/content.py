@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import mmap
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -159,4 +158,6 @@ def _resident_nbytes() -> int:
     if trim is None:
         return 0
     trim(0)
-    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+    # With what is swapped out: the system may do that at any time, also to pages that were never given back.
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return sum(int(status[name].split()[0]) * 1024 for name in ("RssAnon", "VmSwap"))

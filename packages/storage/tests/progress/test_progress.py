@@ -6,7 +6,8 @@ from importlib.util import find_spec
 
 import pytest
 
-from sb3_extra_buffers.progress import bar, progress_bar
+from sb3_extra_buffers import progress
+from sb3_extra_buffers.progress import progress_bar
 
 
 class Terminal(io.StringIO):
@@ -28,7 +29,7 @@ def drawn(wanted=True):
 @pytest.fixture(params=["rich", "tqdm", "neither"])
 def library(request, monkeypatch):
     """One library is found, or none."""
-    monkeypatch.setattr(bar, "find_spec", lambda name: find_spec(name) if name == request.param else None)
+    monkeypatch.setattr(progress, "find_spec", lambda name: find_spec(name) if name == request.param else None)
     monkeypatch.setenv("TERM", "xterm")
     return request.param
 
