@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from sb3_extra_buffers import codecs
-from sb3_extra_buffers.codecs import Automatic, CodecPlugin
 from sb3_extra_buffers.compressed import CompressedReplayBuffer
+from sb3_extra_buffers.stores import auto
 
 ROWS, SPACE = 60, spaces.Box(0, 255, (4, 36, 36), np.uint8)
 HEAP = {"heap": "fifo", "heap_kwargs": {"capacity": 1 << 20}}
@@ -84,13 +83,36 @@ def test_checkpoints_and_pickles_hold_the_same(layout, codec, tmp_path):
     assert CompressedReplayBuffer.load(tmp_path / "again", "cpu").pos == buffer.pos
 
 
-def test_a_strangers_codec_that_is_smaller_at_a_fair_cost_wins(monkeypatch):
-    found = codecs.registry.load("bz2")
-    cheap = CodecPlugin(1, found.factory, found.summary, found.levels, automatic=Automatic(1.0, (1, 9)))
-    load = codecs.registry.load
-    monkeypatch.setattr(codecs.registry, "load", lambda name: cheap if name == "bz2" else load(name))
-    noise = np.random.default_rng(0).integers(0, 2, (70, 1, 36, 36)).astype(np.uint8) * 255
-    buffer = CompressedReplayBuffer(64, spaces.Box(0, 255, (1, 36, 36), np.uint8), spaces.Discrete(3), layout="cells")
-    for obs, next_obs in pairwise(noise):
+def repeated_noise(count):
+    """Images whose halves are equal and more than 32 KiB apart, where only a codec with a large window finds them."""
+    halves = np.random.default_rng(0).integers(0, 256, (count, 1, 200, 200)).astype(np.uint8)
+    return np.concatenate([halves, halves], axis=2)
+
+
+@pytest.fixture
+def beside_built_in_codecs(monkeypatch):
+    """The stranger's codec competes with those of the core, whatever else is installed."""
+    monkeypatch.setattr(auto, "names", lambda: ("bz2", "gzip", "none", "rle"))
+
+
+@pytest.mark.usefixtures("beside_built_in_codecs")
+def test_a_strangers_codec_that_is_smaller_at_a_fair_cost_wins():
+    images = repeated_noise(12)
+    space = spaces.Box(0, 255, images.shape[1:], np.uint8)
+    buffer = CompressedReplayBuffer(20, space, spaces.Discrete(3), "cpu", layout="cells")
+    for obs, next_obs in pairwise(images):
         buffer.add(obs[None], next_obs[None], np.array([[0]]), np.array([0.0]), np.array([False]), [{}])
-    assert "bz2" in str(buffer.memory_report())
+    assert "bz2/1" in str(buffer.memory_report())
+    assert np.array_equal(buffer.observations[5, 0], images[5])
+
+
+@pytest.mark.usefixtures("beside_built_in_codecs")
+def test_a_strangers_codec_can_win_chunks_of_frames():
+    images = repeated_noise(70)
+    space = spaces.Box(0, 255, images.shape[1:], np.uint8)
+    options = {"layout": "frames", "prefer": "memory"}
+    buffer = CompressedReplayBuffer(80, space, spaces.Discrete(3), "cpu", **options)
+    for obs, next_obs in pairwise(images):
+        buffer.add(obs[None], next_obs[None], np.array([[0]]), np.array([0.0]), np.array([False]), [{}])
+    assert "bz2/9" in str(buffer.memory_report())
+    assert np.array_equal(buffer.observations[5, 0], images[5])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bz2
 
-from sb3_extra_buffers.codecs import ByteCodec, CodecPlugin, Levels, hookimpl
+from sb3_extra_buffers.codecs import Automatic, ByteCodec, CodecPlugin, Levels, hookimpl
 
 
 class Bz2Codec(ByteCodec):
@@ -28,4 +28,5 @@ def sb3_extra_buffers_codec() -> CodecPlugin:
         factory=Bz2Codec,
         summary="bzip2 from the standard library, checksummed",
         levels=Levels(default=9, ranges=((1, 9),)),
+        automatic=Automatic(decode_cost=105, levels=(1, 9)),
     )
