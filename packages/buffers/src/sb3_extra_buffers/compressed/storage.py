@@ -27,6 +27,7 @@ from sb3_extra_buffers.memory import BLOCKS, BatchMemory
 from sb3_extra_buffers.stores import (
     AUTO,
     SPEED,
+    BoundedStore,
     DeferredStore,
     EvictingStore,
     FrameRequest,
@@ -36,7 +37,6 @@ from sb3_extra_buffers.stores import (
     PairStore,
     Place,
     Preference,
-    SharedStore,
     StoreRequest,
     build_stores,
     preference,
@@ -216,7 +216,7 @@ class ObservationStorage:
         part = self._only
         if part is not None and part.store is not None:
             store = part.store.active
-            if isinstance(store, (PairStore, SharedStore)):
+            if isinstance(store, BoundedStore):
                 store.refuse_too_large(part.observations.stored_rows(next_obs))
 
     def write_step(self, step: int, obs: Any, next_obs: Any) -> None:

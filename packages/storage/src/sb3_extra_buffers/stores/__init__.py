@@ -25,7 +25,14 @@ from sb3_extra_buffers.stores.factory import (
 )
 from sb3_extra_buffers.stores.frames import FrameStore
 from sb3_extra_buffers.stores.pairs import PairStore, RewrittenStore, SharedStore
-from sb3_extra_buffers.stores.protocol import EvictingStore, LocatedStore, ObservationStore, Origins, join_origins
+from sb3_extra_buffers.stores.protocol import (
+    BoundedStore,
+    EvictingStore,
+    LocatedStore,
+    ObservationStore,
+    Origins,
+    join_origins,
+)
 from sb3_extra_buffers.stores.raw import RawStore
 
 __all__ = [
@@ -37,6 +44,7 @@ __all__ = [
     "MIN_FRAMES_STEPS",
     "PREFERENCES",
     "SPEED",
+    "BoundedStore",
     "CellStore",
     "Claimed",
     "DeferredStore",

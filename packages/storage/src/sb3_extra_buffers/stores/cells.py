@@ -58,7 +58,7 @@ class CellStore:
         self._reason = reason
         self._threads = threads
         self._cells_at_once = max(1, _MAX_STEP_NBYTES // self.row_nbytes)
-        self._is_sized = isinstance(heap, SizedHeap)
+        self._sized = heap if isinstance(heap, SizedHeap) else None
         self._pending = _PendingBatch(cells, self.row_nbytes, batch) if batch else None
 
     @property
@@ -109,19 +109,14 @@ class CellStore:
         located[~here] = self._located(cells[~here])
         return Origins(self._codec, located, [(np.flatnonzero(here), self._pending.rows[slots[here]])])
 
-    def refuse_too_large(self, rows: Bytes) -> bool:
-        """Refuse rows that a heap of limited capacity could never take, before they are written.
-
-        :param rows: as for ``write``
-        :return: whether some had to be encoded to find out: then the caller should remember that they fit
-        """
+    def refuse_too_large(self, rows: Bytes, /) -> bool:
         # Most heaps are larger than any step: rows are encoded only where one might not fit.
         largest = self._codec.max_encoded_nbytes + _MAX_ALIGNMENT
-        if not self._is_sized or len(rows) * largest <= self._heap.capacity:
+        if self._sized is None or len(rows) * largest <= self._heap.capacity:
             return False
         for start in range(0, len(rows), self._cells_at_once):
             lengths = self._lengths_that_matter(rows[start : start + self._cells_at_once])
-            self._heap.refuse_too_large(lengths)  # type: ignore[attr-defined]
+            self._sized.refuse_too_large(lengths)
         return True
 
     def stored_nbytes(self) -> int:

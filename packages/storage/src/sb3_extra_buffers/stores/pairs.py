@@ -11,7 +11,7 @@ from sb3_extra_buffers.heaps.state import State, within
 from sb3_extra_buffers.memory import Bytes, Indices
 from sb3_extra_buffers.stores.deferred import resolve
 from sb3_extra_buffers.stores.pending import PendingRows
-from sb3_extra_buffers.stores.protocol import NO_CELL, LocatedStore, ObservationStore, Origins
+from sb3_extra_buffers.stores.protocol import NO_CELL, BoundedStore, LocatedStore, ObservationStore, Origins
 from sb3_extra_buffers.stores.sparse import SparseStore
 
 
@@ -70,16 +70,18 @@ class SharedStore(_Composed):
     def overhead(self) -> int:
         return self.observations.overhead + self.apart.overhead + self._shared.nbytes
 
-    def refuse_too_large(self, next_obs: Bytes) -> None:
+    def refuse_too_large(self, rows: Bytes, /) -> bool:
         """Refuse next observations that could never be stored, before anything changes.
 
         What could never get a payload of its own would be pending for ever, with everything behind it.
         """
         fitting, self._fitting = self._fitting, None
-        if fitting is not None and fitting == next_obs.tobytes():
-            return
-        if self._is_bounded and self.apart.refuse_too_large(next_obs):
-            self._fitting = next_obs.tobytes()
+        if fitting is not None and fitting == rows.tobytes():
+            return False
+        is_encoded = self._is_bounded and self.apart.refuse_too_large(rows)
+        if is_encoded:
+            self._fitting = rows.tobytes()
+        return is_encoded
 
     def write(self, cells: Indices, obs: Bytes | None, next_obs: Bytes | None = None, /) -> None:
         if next_obs is not None and self._is_bounded:
@@ -219,11 +221,10 @@ class PairStore(_Composed):
     def overhead(self) -> int:
         return self.observations.overhead + self._next.overhead
 
-    def refuse_too_large(self, next_obs: Bytes) -> None:
+    def refuse_too_large(self, rows: Bytes, /) -> bool:
         """Refuse next observations that could never be stored, before anything changes."""
-        check = getattr(self._next.active, "refuse_too_large", None)
-        if check is not None:
-            check(next_obs)
+        store = self._next.active
+        return isinstance(store, BoundedStore) and store.refuse_too_large(rows)
 
     def write(self, cells: Indices, obs: Bytes | None, next_obs: Bytes | None = None, /) -> None:
         if obs is not None:

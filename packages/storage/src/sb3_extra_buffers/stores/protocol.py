@@ -92,6 +92,18 @@ class EvictingStore(Protocol):
         """For each observation, then for each next observation: whether it was lost. ``None`` if none ever was."""
 
 
+@runtime_checkable
+class BoundedStore(Protocol):
+    """A store that can tell before anything changes that rows could never be stored."""
+
+    def refuse_too_large(self, rows: Bytes, /) -> bool:
+        """Raise ``HeapFullError`` for rows that an empty heap would refuse.
+
+        :param rows: as for :meth:`ObservationStore.write`
+        :return: whether rows were encoded to find out: then the caller should remember that they fit
+        """
+
+
 @dataclass
 class Origins:
     """Where the content of cells is: payloads in a heap, and rows that are in memory.

@@ -7,7 +7,7 @@ import numpy as np
 from sb3_extra_buffers.heaps.state import State, StateError, within
 from sb3_extra_buffers.memory import Bytes, Indices
 from sb3_extra_buffers.stores.deferred import resolve
-from sb3_extra_buffers.stores.protocol import NO_CELL, ObservationStore, Origins
+from sb3_extra_buffers.stores.protocol import NO_CELL, BoundedStore, ObservationStore, Origins
 
 _NO_SLOT = -1
 
@@ -55,8 +55,8 @@ class SparseStore:
 
     def refuse_too_large(self, rows: Bytes) -> bool:
         """Refuse rows that could never be written; return whether that took long."""
-        check = getattr(self._store.active, "refuse_too_large", None)
-        return check is not None and bool(check(rows))
+        store = self._store.active
+        return isinstance(store, BoundedStore) and store.refuse_too_large(rows)
 
     def read(self, cells: Indices, out: Bytes) -> None:
         """Read the cells that have a slot into their rows of ``out``; leave the other rows alone."""
