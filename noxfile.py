@@ -215,7 +215,7 @@ def together(session: nox.Session) -> None:
 
 @nox.session(requires=["wheels"])
 def docs(session: nox.Session) -> None:
-    """The site, with warnings as errors; «-- --version-folder» builds into a folder that is named for the version."""
+    """The site, with warnings as errors; ``-- --version-folder`` builds into a folder that is named for the version."""
     if sys.version_info < (3, 11):
         session.skip("the Sphinx that the site is made for needs Python 3.11")
     install(session, ours("buffers", "contrib,testing,cli,gpu"), groups=("docs",))
@@ -322,7 +322,7 @@ def learning(session: nox.Session) -> None:
 
 @nox.session(requires=["wheels"])
 def bench(session: nox.Session) -> None:
-    """The benchmarks, in a short form; «nox -s bench -- buffers --game Pong» runs one of them, and takes its time."""
+    """The benchmarks, in a short form; ``nox -s bench -- buffers --game Pong`` runs one of them in full."""
     install(session, ours("buffers", "fast,gpu,atari,vizdoom,cli"), groups=("demo",))
     short = [[name, "--quick"] for name in ("buffers", "codecs", "gpu", "recordings", "choosing")]
     short += [["frames", "--quick", "--games", "MsPacman"], ["imports"]]

@@ -26,7 +26,7 @@ suppress_warnings = ["myst.header"]  # included files begin one level deeper
 
 # Pages.
 myst_enable_extensions = ["colon_fence", "deflist"]
-myst_heading_anchors = 4  # «buffers.md#threads» is a link on GitHub; it is one here too
+myst_heading_anchors = 4  # so that links such as buffers.md#threads work here as on GitHub
 
 # Reference. Names are documented where users import them from, not where they are defined.
 autodoc_member_order = "bysource"
@@ -151,7 +151,7 @@ def chapters(text: str) -> list[str]:
 
 
 def name_types(app: Sphinx, *_: object) -> None:
-    """Say «NDArray[int64]» instead of all that it stands for."""
+    """Shorten expanded types, for instance to ``NDArray[int64]``."""
     for types in app.env.current_document.autodoc_annotations.values():
         for parameter in types:
             for expanded, name in READABLE.items():
@@ -159,7 +159,7 @@ def name_types(app: Sphinx, *_: object) -> None:
 
 
 def find_by_last_name(app: Sphinx, env: BuildEnvironment, node: pending_xref, shown: Element) -> Element | None:
-    """Lead «PayloadError» in a docstring, and a class named by its private module, to where the class is described."""
+    """Resolve a bare class name in a docstring, or a class in a private module, to the page that documents it."""
     if node.get("refdomain") != "py":
         return None
     last = node["reftarget"].rpartition(".")[2]

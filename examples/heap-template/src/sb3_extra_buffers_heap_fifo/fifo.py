@@ -68,7 +68,7 @@ class FifoHeap(TableHeap):
         starts = list(range(row, self._end))
         for start in self._forget(cells):  # replaced, not evicted
             self._payloads.pop(start, None)
-        while self._live + ends[-1] > self._capacity:
+        while self.live + ends[-1] > self._capacity:
             self._drop_oldest_row()
         for cell, start, part in zip(cells, starts, parts):
             self._payloads[start] = row, cell, part

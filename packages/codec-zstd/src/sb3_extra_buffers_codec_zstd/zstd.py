@@ -75,9 +75,9 @@ class ZstdCodec(ByteCodec):
             raise PayloadError(self.spec.name, len(payload), "its frame ends too early")
 
     def decode_batch(self, source: ByteSource, starts: Indices, lengths: Indices, out: Bytes, /) -> None:
-        # Frames that lie one behind the other are read in a single call, straight into the rows. That call takes the
-        # interpreter lock so rarely that threads really run side by side; joining the payloads first is cheap, they
-        # are small. Raw cells have no frame, and what follows a frame is only looked at one by one.
+        # Contiguous frames are read in a single call, straight into the rows. That call takes the interpreter lock so
+        # rarely that threads really run side by side; joining the payloads first is cheap, they are small. Raw cells
+        # have no frame, and what follows a frame is only looked at one by one.
         if self.detects_corruption or not len(starts) or int(lengths.max()) >= self.max_encoded_nbytes:
             return super().decode_batch(source, starts, lengths, out)
         try:

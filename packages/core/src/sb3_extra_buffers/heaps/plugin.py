@@ -75,7 +75,7 @@ def create(name: str, cells: int, **parameters: Scalar) -> Heap:
     """Make a heap.
 
     :param name: ``"memory"``, ``"ring"``, ``"mmap"``, or what a plugin offers
-    :param cells: how many cells it shall have
+    :param cells: number of cells
     :param parameters: what the heap takes, such as ``capacity`` in bytes for a ring
     """
     plugin = registry.load(name)

@@ -263,7 +263,7 @@ class WriteQueue:
 
         :param cells: its cells
         :param starts: their positions
-        :param table: the present position of every cell, by which dead entries are told from living ones
+        :param table: the present position of every cell, which distinguishes live entries from dead ones
         """
         if self._tail + len(cells) > len(self._cells):
             self._drop_dead(table)

@@ -115,7 +115,7 @@ def _stateful(subject: HeapSubject, cells: int, nbytes: int) -> tuple[Heap, Stat
     return heap, heap
 
 
-@HEAP_RULES.rule("state", "A heap restored from a state holds the same, counts the same and goes its own way.")
+@HEAP_RULES.rule("state", "A restored heap has the same payloads and counts, and is independent of the original.")
 def restores(subject: HeapSubject) -> None:
     random, known = np.random.default_rng(6), dict[str, list[Piece]]()
     room = 4096 if subject.evicts else 1 << 16

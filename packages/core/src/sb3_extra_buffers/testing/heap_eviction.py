@@ -41,9 +41,7 @@ def evicts_oldest(subject: HeapSubject) -> None:
     expect(heap.evicted == Evictions(), f"after clear(): {heap.evicted}")
 
 
-@HEAP_RULES.rule(
-    "replacing-is-not-evicting", "A cell that is written again in turn is replaced, not counted as evicted."
-)
+@HEAP_RULES.rule("replacing-is-not-evicting", "Overwriting cells in order replaces payloads and counts no evictions.")
 def replacing_is_not_evicting(subject: HeapSubject) -> None:
     must_evict(subject)
     heap = subject.create(10, capacity=10 * 128 + 128)

@@ -17,7 +17,7 @@ from sb3_extra_buffers.testing.rule import NotApplicable, expect
 _SLACK = 1 << 20
 
 
-@HEAP_RULES.rule("steady-state", "Cells overwritten in turn, as a replay buffer does, leave the capacity as it is.")
+@HEAP_RULES.rule("steady-state", "Overwriting cells in order, as a replay buffer does, does not change the capacity.")
 def steady_state(subject: HeapSubject) -> None:
     heap = subject.create(2000)
     sizes = []
@@ -98,7 +98,7 @@ def clear(subject: HeapSubject) -> None:
     expect_holds(heap, {7: b"seven"}, "after clear() and one row")
 
 
-@HEAP_RULES.rule("pickle", "A heap pickles and copies; the copy holds the same and goes its own way.")
+@HEAP_RULES.rule("pickle", "A heap pickles and copies; the copy has the same payloads and is independent.")
 def pickling(subject: HeapSubject) -> None:
     heap = subject.with_room(30, 1 << 20)
     for cell in range(0, 28, 2):

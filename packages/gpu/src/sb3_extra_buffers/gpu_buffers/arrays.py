@@ -53,7 +53,7 @@ def check_dtype(owner: str, dtype: np.dtype[Any], device: th.device) -> None:
 
     :param owner: who asks, for the error
     :param dtype: of observations
-    :param device: where they shall be
+    :param device: device of the tensors
     """
     try:
         th.zeros(1, dtype=numpy_dtype_to_torch(dtype), device=device)

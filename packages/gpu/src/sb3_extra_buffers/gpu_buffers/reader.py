@@ -27,9 +27,9 @@ class DeviceReader:
     host otherwise.
 
     :param heap: where payloads are; ``None`` if there are none
-    :param device: where tensors shall be
+    :param device: device of the tensors
     :param decode_on: ``"auto"``, ``"device"`` or ``"host"``
-    :param threads: how many threads of the host decode a batch; ``None`` uses as many as pay
+    :param threads: threads of the host used to decode a batch; ``None``: chosen automatically
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class DeviceReader:
         return join_origins([store.origins(cells, is_next) for store, (_, cells, is_next) in parts])
 
     def decoder(self, codec: Codec) -> DeviceCodec | None:
-        """Who decodes payloads of a codec on the device; ``None`` if the host does."""
+        """The device codec for payloads of a codec; ``None`` if the host decodes them."""
         key = codec.spec, codec.cell
         if key not in self._decoders:
             self._decoders[key] = decoder_for(codec, self.device, self.decode_on)

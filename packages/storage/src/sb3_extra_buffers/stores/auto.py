@@ -162,7 +162,7 @@ def pays(ratio: float) -> bool:
 
 
 def sample_rows(rows: Bytes, count: int = ROWS_TO_TRY) -> Bytes:
-    """At most so many rows, evenly from all over what is there."""
+    """At most ``count`` rows, evenly spaced."""
     return rows[:: -(-len(rows) // count)]
 
 
