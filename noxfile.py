@@ -236,7 +236,7 @@ def browser(session: nox.Session) -> None:
     if missing:
         session.skip(f"{' and '.join(missing)} not found; on Debian: apt-get install chromium chromium-driver")
     if not (ROOT / "docs" / "_build" / "html" / "index.html").exists():
-        session.skip("there is no site to look at: see the session «docs»")
+        session.skip("there is no site to look at: see the session docs")
     install(session, groups=("browser",))
     # One browser, so one process.
     report = f"--junitxml={REPORTS / 'browser.xml'}"

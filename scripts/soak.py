@@ -150,7 +150,7 @@ def main(arguments: list[str] | None = None) -> int:
     grown = 0
     for case in [asked.only] if asked.only else CASES:
         command = [sys.executable, "-m", "scripts.soak", "--adds", str(asked.adds), "--only", case, "--json"]
-        root = Path(__file__).resolve().parents[1]  # where «scripts» is found
+        root = Path(__file__).resolve().parents[1]  # where "scripts" is found
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=root)
         found = Outcome(**json.loads(done.stdout))
         grown += not found.is_constant
