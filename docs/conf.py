@@ -69,6 +69,7 @@ SHOWN_BY = {
     "CONTRIBUTING.md": "contributing.md",
     "README.md": "index.md",
     "examples/README.md": "examples.md",
+    "examples/heap-template/README.md": "heap-template.md",
     "examples/plugin-template/README.md": "plugin-template.md",
     "packages/recording/README.md": "record-buffers.md",
 }

@@ -69,7 +69,7 @@ __all__ = [
 class ExtraBuffersError(Exception):
     """Root of every error that this project raises on purpose.
 
-    Subclasses are dataclasses: their fields are the facts, :meth:`explain` makes a sentence of them. So an error can be
+    Subclasses are dataclasses: their fields are the facts, ``explain()`` makes a sentence of them. So an error can be
     pickled (``SubprocVecEnv`` sends exceptions through a pipe) and inspected without parsing its text.
     """
 

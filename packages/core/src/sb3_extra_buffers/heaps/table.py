@@ -29,7 +29,7 @@ class TableHeap(ABC):
     Payloads are encoded into a staging area and copied from there. Copying compressed bytes costs little compared to
     encoding them, and no heap has to set aside memory for the worst case.
 
-    Subclasses implement :attr:`capacity`, :meth:`view`, :meth:`addresses`, :meth:`_store` and :meth:`_parameters`.
+    Subclasses implement ``capacity``, ``view``, ``addresses``, ``_store`` and ``_parameters``.
     The index is ``_starts`` and ``_lengths``: a cell has a payload if its length is not 0, and only then does its
     position mean anything.
 
