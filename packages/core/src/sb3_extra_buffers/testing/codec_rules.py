@@ -100,7 +100,7 @@ def codec_leaks(subject: CodecSubject) -> None:
         for cell in cells:
             codec.decode_into(codec.encode(cell), out)
 
-    expect_steady_memory("encoding and decoding", work, 4 * codec.cell.nbytes, 32)
+    expect_steady_memory("encoding and decoding", work, 4 * codec.cell.nbytes, 12)
 
 
 @CODEC_RULES.rule("identity", "With identity, every payload equals its cell.")

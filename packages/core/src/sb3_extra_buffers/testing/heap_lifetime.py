@@ -79,7 +79,7 @@ def heap_leaks(subject: HeapSubject) -> None:
             put(heap, [cell], [content])
         sizes.append(heap.nbytes)
 
-    expect_steady_memory("rewriting cells", work, 20 << 14, 40)
+    expect_steady_memory("rewriting cells", work, 20 << 14, 16)
     late = sizes[len(sizes) // 2 :]
     expect(max(late) - min(late) <= _SLACK, f"nbytes went from {min(late)} to {max(late)}")
 
