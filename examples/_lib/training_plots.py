@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from benchmarks._lib.plotting import LEARNT, OURS, SB3, SUBTLE, TEXT, write_figure
 from examples._lib.catch import BALLS
 from examples._lib.demo import WINDOW, Run
-from examples._lib.learning import TASKS, Curve, Pair
+
+if TYPE_CHECKING:
+    from examples._lib.learning import Curve, Pair
 
 #: Episodes before the first mean is drawn.
 _FEWEST = 5
@@ -122,6 +124,9 @@ def draw_curves(pairs: Sequence[Pair], file: Path) -> None:
 
 
 def _draw(axes: Axes, pairs: Sequence[Pair]) -> None:
+    # Here, because these tasks need Atari games, which the demo does without.
+    from examples._lib.learning import TASKS
+
     task = TASKS[pairs[0].compressed.task]
     for pair, colour in zip(pairs, _COLOURS * len(pairs), strict=False):
         if not pair.compressed.episodes:
