@@ -70,7 +70,7 @@ def test_a_checkpoint_claims_no_more_disk_than_its_rows_can_need(saved, tmp_path
     assert os.fstat(heap_of(loaded)._file.fileno()).st_size == needed
     assert same_content(loaded, buffer)
     named = CompressedReplayBuffer.load(path, "cpu", heap_kwargs={"capacity": needed + 4096, "folder": str(tmp_path)})
-    assert heap_of(named).capacity == needed + 4096  # who loads may say so
+    assert heap_of(named).capacity == needed + 4096  # load() may set the capacity
     assert same_content(named, buffer)
 
 

@@ -106,7 +106,7 @@ def test_beginning_a_chunk_tells_its_slot_before_and_takes_other_changes_along()
     assert streams.begin_chunk(1, base, [(names, slot, "base"), (numbers, slice(1, None), [slot])]) == slot
     assert (names, numbers) == ({slot: "base"}, [0, slot])
     assert (streams.open.tolist(), streams.previous[slot]) == ([0, slot], 1)
-    assert streams.next_slot == 1  # nobody used the chunk that was left
+    assert streams.next_slot == 1  # no observation used the previous chunk
     for part in (streams.filling.base, streams.filling.tail):
         np.testing.assert_array_equal(part[1], base)
 
