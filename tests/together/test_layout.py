@@ -61,6 +61,7 @@ UNIMPORTED = {"sb3-extra-buffers": {"sb3-extra-buffers-heap-mmap", "sb3-extra-bu
 UNNAMED = {
     "sb3-extra-buffers-core": {"sb3-extra-buffers-storage"},
     "sb3-extra-buffers-storage": {"rich", "tqdm"},
+    "sb3-extra-buffers-codec-lz4": {"llvmlite"},
     "sb3-extra-buffers-codec-rle-numba": {"llvmlite"},
 }
 
