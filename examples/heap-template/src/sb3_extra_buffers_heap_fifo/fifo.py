@@ -70,21 +70,31 @@ class FifoHeap(TableHeap):
             self._payloads.pop(start, None)
         while self.live + ends[-1] > self._capacity:
             self._drop_oldest_row()
+        if len(self._payloads) > self.cells:
+            alive = [item for item in self._payloads.items() if self._is_alive(item[0])]
+            self._payloads = OrderedDict(alive)
         for cell, start, part in zip(cells, starts, parts):
             self._payloads[start] = row, cell, part
         self._record(cells, starts, lengths)
 
+    def _is_alive(self, start: int) -> bool:
+        """Whether the table leads to a payload. A write that was interrupted may leave others."""
+        cell = self._payloads[start][1]
+        return bool(self._lengths[cell]) and self._starts.item(cell) == start
+
     def _drop_oldest_row(self) -> None:
         row = next(iter(self._payloads.values()))[0]
         starts = list(takewhile(lambda start: self._payloads[start][0] == row, self._payloads))
-        self._evict([self._payloads[start][1] for start in starts], rows=1)  # empties the cells, and counts
+        cells = [self._payloads[start][1] for start in starts if self._is_alive(start)]
+        if cells:
+            self._evict(cells, rows=1)  # empties the cells, and counts
         for start in starts:
             del self._payloads[start]
 
     def _written(self) -> tuple[Indices, NDArray[np.bool_]]:
         """The cells in the order of writing, and which of them begin a row: so that copies evict the same rows."""
-        cells = np.array([cell for _, cell, _ in self._payloads.values()], np.int64)
-        rows = np.array([row for row, _, _ in self._payloads.values()], np.int64)
+        written = [self._payloads[start][:2] for start in self._payloads if self._is_alive(start)]
+        rows, cells = np.array(written, np.int64).reshape(-1, 2).T
         return cells, np.diff(rows, prepend=-1) > 0
 
 

@@ -51,6 +51,16 @@ def test_a_codec_without_batch_methods_is_looped_over(rows):
     assert codec.threads == {threading.get_ident()}
 
 
+@pytest.mark.parametrize("method", ["encode_batch", "decode_batch"])
+def test_a_codec_with_one_of_two_batch_methods_is_looped_over(rows, method):
+    codec = Plain()
+    setattr(codec, method, lambda *_: pytest.fail("half a capability is none"))
+    room, out = np.zeros(7 * 51, np.uint8), np.zeros((7, 50), np.uint8)
+    lengths = encode_batch(codec, rows, room)
+    decode_batch(codec, FlatBytes(room), lengths.cumsum() - lengths, lengths, out)
+    assert (out == rows).all()
+
+
 def test_threads_that_are_asked_for_are_used(rows, monkeypatch):
     codec, parts = Plain(), []
     monkeypatch.setattr(batch_module, "run_split", lambda work, count, threads: parts.append((count, threads)))

@@ -1,5 +1,7 @@
 """Binding checks everything before anything is stored."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -32,6 +34,28 @@ def test_every_installed_codec_binds_by_its_bare_name():
 def test_what_a_codec_does_not_take_is_refused_by_name_value_and_range(codec, message):
     with pytest.raises(ParameterError, match=message):
         bind(codec, CELL)
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "hint"),
+    [
+        ("plain", 16, ""),  # nobody who writes 16 means -16
+        ("with-dash", 16, ""),
+        ("plain", -3, " plain-3 means level -3; plain/3 is level 3."),
+        ("with-dash", -3, " with-dash/-3 means level -3; with-dash/3 is level 3."),
+    ],
+)
+def test_a_hint_about_the_shorthand_is_true_for_the_name_of_the_codec(name, level, hint):
+    ranges = ((-50, -4), (0, 12))
+    plugin = CodecPlugin(1, registry.load("none").factory, "x", Levels(0, ranges))
+    with pytest.raises(ParameterError) as caught:
+        plugin.complete(CodecSpec(name, {"level": level}))
+    asked = f"codec {name!r}: level={level} is not allowed; levels: -50 to -4, 0 to 12 (default 0)."
+    assert str(caught.value) == asked + hint
+    if hint:  # what it names is read so
+        first, second = re.findall(r"(\S+) (?:means|is) level", hint)
+        parsed = [CodecSpec.parse(text, {name}) for text in (first, second)]
+        assert parsed == [CodecSpec(name, {"level": level}), CodecSpec(name, {"level": -level})]
 
 
 def test_the_spec_of_a_bound_codec_is_complete():

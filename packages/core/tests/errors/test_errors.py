@@ -28,6 +28,7 @@ from sb3_extra_buffers.errors import (
     PluginProtocolError,
     UnknownPluginError,
 )
+from sb3_extra_buffers.errors.install import install_command
 
 EXAMPLES = [
     (
@@ -68,12 +69,12 @@ EXAMPLES = [
     (
         MissingExtraError("Plots", "matplotlib", "cli"),
         ImportError,
-        ["matplotlib", 'pip install "sb3-extra-buffers[cli]>=1"'],
+        ["matplotlib", f"Run: {install_command('sb3-extra-buffers', 'cli')}"],
     ),
     (
         MissingExtraError("to_video", "av", "video", "sb3-extra-buffers-recording"),
         ImportError,
-        ["to_video", "'av'", 'pip install "sb3-extra-buffers-recording[video]>=1"'],
+        ["to_video", "'av'", f"Run: {install_command('sb3-extra-buffers-recording', 'video')}"],
     ),
     (
         MissingExtraError("to_minari", "minari", "minari", "sb3-extra-buffers-recording", "It needs Python 3.11."),

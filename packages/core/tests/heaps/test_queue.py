@@ -13,11 +13,12 @@ def test_rows_stay_apart_when_their_first_entry_dies():
             cells = np.array([0, partner, partner + 1])
             starts = position + np.arange(3)
             table[cells] = starts
-            queue.push(cells, starts, table)
+            queue.ends[1] = queue.append(cells, starts, table)
             position += 3
     alive = table[[1, 2, 4, 5, 0, 7, 8]]
     assert queue.rows_alive(table).tolist() == [True, False, True, False, True, False, False]
-    cells, starts, rows = queue.pop_before(int(alive[0]) + 1)
+    cells, starts, rows = queue.before(int(alive[0]) + 1)
+    queue.ends[0] += len(cells)
     living = table[cells] == starts
     assert cells[living].tolist() == [1, 2]
     assert len(set(rows[living].tolist())) == 1

@@ -334,7 +334,25 @@ class AcceptsNothing(Honest):
         super().decode_into(payload, out)
 
 
-class SortsItsBatches(Honest):
+class HonestBatches(Honest):
+    """Loops over batches itself. Keeps every rule."""
+
+    def encode_batch(self, rows, out, /):
+        payloads = [self.encode(row) for row in rows]
+        out[: sum(map(len, payloads))] = np.frombuffer(b"".join(payloads), np.uint8)
+        return np.array([len(payload) for payload in payloads], np.int64)
+
+    def decode_batch(self, source, starts, lengths, out, /):
+        index = 0
+        try:
+            for index, place in enumerate(zip(starts.tolist(), lengths.tolist())):
+                self.decode_into(source.view(*place), out[index])
+        except PayloadError as error:
+            error.index = index
+            raise
+
+
+class SortsItsBatches(HonestBatches):
     """Decodes in the order of the heap."""
 
     breaks = frozenset({"batch-decode"})
@@ -348,7 +366,7 @@ class SortsItsBatches(Honest):
             raise
 
 
-class BlamesTheWrongPayload(Honest):
+class BlamesTheWrongPayload(HonestBatches):
     """Always says that the first payload of a batch is damaged."""
 
     breaks = frozenset({"batch-damage"})
@@ -362,7 +380,7 @@ class BlamesTheWrongPayload(Honest):
             raise
 
 
-class PadsItsBatches(Honest):
+class PadsItsBatches(HonestBatches):
     """Aligns payloads in a batch, but not alone."""
 
     breaks = frozenset({"batch-encode"})
@@ -551,6 +569,15 @@ class WantsNegativeShares(Honest):
 
     breaks = frozenset({"declares-itself"})
     min_nbytes_per_thread = -1
+
+
+class DecodesNoBatches(Honest):
+    """Has one of the two methods for batches."""
+
+    breaks = frozenset({"declares-itself"})
+
+    def encode_batch(self, rows, out, /):
+        raise NotImplementedError
 
 
 LIARS = [liar for liar in list(globals().values()) if isinstance(liar, type) and issubclass(liar, Honest)]

@@ -29,22 +29,21 @@ class HonestRing(RingHeap):
 class ShowsReservations(HonestMemory):
     """Empties cells as soon as they are reserved."""
 
-    breaks = frozenset({"reservation"})
+    breaks = frozenset({"interrupts", "reservation"})
 
-    def reserve(self, cells, worst_case_bytes, /):
-        room = super().reserve(cells, worst_case_bytes)
-        self._release(self._forget(cells))
-        return room
+    def locate(self, cells, /):
+        starts, lengths = super().locate(cells)
+        hidden = np.isin(cells, self._reserved[0] if self._reserved else [])
+        return np.where(hidden, -1, starts), np.where(hidden, 0, lengths)
 
 
 class ReservesTooMuch(HonestMemory):
     """Hands out and believes in more room than was asked for."""
 
-    breaks = frozenset({"put", "reservation", "wrong-cells", "wrong-lengths"})
+    breaks = frozenset({"interrupts", "put", "reservation", "wrong-cells", "wrong-lengths"})
 
     def reserve(self, cells, worst_case_bytes, /):
-        super().reserve(cells, worst_case_bytes + 16)
-        return self._staging[: worst_case_bytes + 16]
+        return super().reserve(cells, worst_case_bytes + 16)
 
 
 class IgnoresOverwrites(HonestMemory):
@@ -60,20 +59,13 @@ class IgnoresOverwrites(HonestMemory):
 
 
 class MiscountsLiveBytes(HonestMemory):
-    """Never subtracts what was overwritten."""
+    """Counts payloads that were overwritten."""
 
-    breaks = frozenset(
-        {"fork", "holes-closed", "large-payloads", "pickle", "put", "random-workload", "read-back", "state"}
-    )
+    breaks = frozenset({"interrupts", "fork", "holes-closed", "pickle", "put", "random-workload", "read-back", "state"})
 
-    def _forget(self, cells):
-        live = self._live
-        starts = super()._forget(cells)
-        self._live = live
-        return starts
-
-    def _close_holes(self):
-        """Would count every moved payload again."""
+    @property
+    def live(self):
+        return int(self._limits.sum())
 
 
 class WrongAddresses(HonestMemory):
@@ -124,19 +116,21 @@ class BelievesLengths(HonestMemory):
     breaks = frozenset({"wrong-lengths"})
 
     def commit(self, lengths, /):
-        cells, _ = self._reserved or (np.empty(0, np.int64), 0)
-        self._reserved = cells, 1 << 40
-        self._staging = np.resize(self._staging, max(1 << 16, len(self._staging)))
+        cells, _, staging = self._reserved or ([], 0, np.zeros(1, np.uint8))
+        self._reserved = cells, 1 << 40, np.resize(staging, max(1 << 16, len(staging)))
         super().commit(np.abs(np.ravel(lengths))[: len(cells)])
 
 
 class NeverReuses(HonestMemory):
     """Leaves every emptied segment where it is."""
 
-    breaks = frozenset({"heap-leaks", "holes-closed", "steady-state"})
+    breaks = frozenset({"heap-leaks", "holes-closed", "interrupts", "steady-state"})
 
-    def _drop(self, number):
-        """Would free the segment."""
+    def _empty(self):
+        return []
+
+    def _emptied(self, counts):
+        return []
 
     def _close_holes(self):
         """Would move what is left."""
@@ -155,7 +149,7 @@ class MovesInSilence(HonestMemory):
 class ClearsHalf(HonestMemory):
     """Forgets to empty the last cell."""
 
-    breaks = frozenset({"clear", "random-workload", "state"})
+    breaks = frozenset({"interrupts", "clear", "random-workload", "state"})
 
     def clear(self):
         last = self._starts[-1], self._lengths[-1]
@@ -188,17 +182,17 @@ class EvictsTheNewest(HonestRing):
 class EvictsCellByCell(HonestRing):
     """Tears rows apart."""
 
-    breaks = frozenset({"evicting-workload", "eviction-counts", "evicts-oldest"})
+    breaks = frozenset({"interrupts", "evicting-workload", "eviction-counts", "evicts-oldest"})
 
     def _store(self, cells, payloads, lengths):
         super()._store(cells, payloads, lengths)
-        self._queue._begins[: self._queue._tail] = True
+        self._queue._begins[: self._queue.ends[1]] = True
 
 
 class DoesNotCount(HonestRing):
     """Evicts in silence."""
 
-    breaks = frozenset({"evicts-oldest", "eviction-counts"})
+    breaks = frozenset({"interrupts", "evicts-oldest", "eviction-counts"})
 
     @property
     def evicted(self):
@@ -208,14 +202,13 @@ class DoesNotCount(HonestRing):
 class CountsReplacements(HonestRing):
     """Takes every overwritten cell for an evicted one."""
 
-    breaks = frozenset({"eviction-counts", "evicts-oldest", "random-workload", "replacing-is-not-evicting"})
+    breaks = frozenset({"interrupts", "eviction-counts", "random-workload", "replacing-is-not-evicting"})
 
-    def _forget(self, cells):
-        replaced = int((self._starts[cells] >= 0).sum())
+    def _store(self, cells, payloads, lengths):
+        replaced = int((self._lengths[cells] > 0).sum())
+        super()._store(cells, payloads, lengths)
         counted = self._evicted
-        starts = super()._forget(cells)
         self._evicted = Evictions(counted.rows, counted.cells + replaced, counted.nbytes)
-        return starts
 
 
 class EvictsBeforeRefusing(HonestRing):
@@ -225,7 +218,7 @@ class EvictsBeforeRefusing(HonestRing):
 
     def _store(self, cells, payloads, lengths):
         if len(payloads) > self._capacity:
-            self._make_room(self._tail)
+            self._make_room([], self._tail)
         super()._store(cells, payloads, lengths)
 
 
@@ -256,6 +249,7 @@ class PretendsToBeEmpty(HonestMemory):
 
     breaks = frozenset(
         {
+            "interrupts",
             "clear",
             "empty",
             "pickle",
@@ -355,20 +349,19 @@ class CountsOneRowForAll(HonestRing):
 
     breaks = frozenset({"eviction-counts"})
 
-    def _evict(self, cells, rows):
-        return super()._evict(cells, min(rows, 1))
+    def _counting(self, cells, rows):
+        return super()._counting(cells, min(rows, 1))
 
 
 class CountsHalfTheBytes(HonestRing):
     """Counts the bytes of the last cell only."""
 
-    breaks = frozenset({"evicts-oldest", "eviction-counts"})
+    breaks = frozenset({"interrupts", "evicts-oldest", "eviction-counts"})
 
-    def _evict(self, cells, rows):
+    def _counting(self, cells, rows):
+        *attribute, evicted = super()._counting(cells, rows)
         nbytes = self._evicted.nbytes + self._length_of[cells[-1]]
-        starts = super()._evict(cells, rows)
-        self._evicted = Evictions(self._evicted.rows, self._evicted.cells, nbytes)
-        return starts
+        return *attribute, Evictions(evicted.rows, evicted.cells, nbytes)
 
 
 class AlwaysHopes(HonestRing):
@@ -521,8 +514,10 @@ class RewritesItsLog(HonestMemory):
 
     breaks = frozenset({"state", "state-logs"})
 
-    def _begin_log(self, segment):
-        segment.log = segment.log_begin = 0
+    def _segment(self, block):
+        segment = super()._segment(block)
+        segment.log = 0
+        return segment
 
 
 class NamesAStranger(HonestMemory):
@@ -557,10 +552,42 @@ class GrowsALittle(HonestMemory):
         return super()._allocate(nbytes)
 
 
+class HasNoLimitAndDoesNotGrow(HonestMemory):
+    """Declares neither that it grows nor a capacity."""
+
+    breaks = frozenset({"declarations"})
+    declares = {"grows": False}
+
+
+class CountsInTwoSteps(HonestMemory):
+    """Has a wrong count of live bytes between two lines."""
+
+    breaks = frozenset({"interrupts"})
+
+    def commit(self, lengths, /):
+        super().commit(lengths)
+        self._totals[0] += 1
+        self._totals[0] -= 1
+
+
+class WritesInPlace(HonestMemory):
+    """Writes a new payload over the old one if it has the same size."""
+
+    breaks = frozenset({"interrupts"})
+
+    def _store(self, cells, payloads, lengths):
+        if len(cells) == 1 and self._length_of[cells[0]] == lengths[0]:
+            old = self.view(self._start_of[cells[0]], lengths[0])
+            old[: lengths[0] // 2] = payloads[: lengths[0] // 2]
+            old[lengths[0] // 2 :] = payloads[lengths[0] // 2 :]
+        else:
+            super()._store(cells, payloads, lengths)
+
+
 LIARS = [liar for liar in list(globals().values()) if isinstance(liar, type) and hasattr(liar, "breaks")]
 
 
 def plugin(liar):
     """The liar as its distribution would hand it over."""
     required = ("capacity",) if issubclass(liar, RingHeap) else ()
-    return HeapPlugin(1, liar, liar.__doc__, required, grows=issubclass(liar, MemoryHeap), **liar.declares)
+    return HeapPlugin(1, liar, liar.__doc__, required, **{"grows": issubclass(liar, MemoryHeap), **liar.declares})

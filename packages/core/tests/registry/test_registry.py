@@ -1,6 +1,7 @@
 """Names become plugins lazily, one at a time, and a bad plugin harms nobody else."""
 
 import copy
+import re
 import sys
 import threading
 
@@ -16,6 +17,7 @@ from sb3_extra_buffers.errors import (
     PluginProtocolError,
     UnknownPluginError,
 )
+from sb3_extra_buffers.errors.install import install_command
 from sb3_extra_buffers.testing.processes import run_python
 
 GOOD = """
@@ -139,7 +141,8 @@ def test_a_plugin_may_not_take_the_name_of_a_built_in(install):
 @pytest.mark.parametrize(("protocol", "older"), [(0, "odd-dist"), (2, "sb3-extra-buffers-core")])
 def test_another_protocol_number_is_refused_and_says_what_to_upgrade(install, protocol, older):
     install("odd-dist", "odd", "fake_odd", GOOD.format(protocol=protocol))
-    with pytest.raises(PluginProtocolError, match=rf"protocol {protocol}, expected protocol 1.*--upgrade {older}$"):
+    command = re.escape(install_command(older, upgrade=True))
+    with pytest.raises(PluginProtocolError, match=rf"protocol {protocol}, expected protocol 1.*: {command}$"):
         bind("odd", CELL)
     expect_others_to_work()
 
@@ -187,7 +190,8 @@ def test_a_known_codec_that_is_not_installed_gets_the_command_that_installs_it(n
     monkeypatch.setattr(codecs.registry, "_offers", installed)
     monkeypatch.setattr(codecs.registry, "_loaded", {})
     monkeypatch.setattr(codecs.registry, "_failed", {})
-    with pytest.raises(UnknownPluginError, match=rf"Run: pip install sb3-extra-buffers-codec-{home}$"):
+    command = install_command(f"sb3-extra-buffers-codec-{home}")
+    with pytest.raises(UnknownPluginError, match=re.escape(f"Run: {command}") + "$"):
         bind(name, CELL)
 
 
@@ -197,7 +201,8 @@ def test_a_known_heap_that_is_not_installed_gets_the_command_that_installs_it(na
     monkeypatch.setattr(heaps.registry, "_offers", installed)
     monkeypatch.setattr(heaps.registry, "_loaded", {})
     monkeypatch.setattr(heaps.registry, "_failed", {})
-    with pytest.raises(UnknownPluginError, match=rf"Run: pip install sb3-extra-buffers-{home}$"):
+    command = install_command(f"sb3-extra-buffers-{home}")
+    with pytest.raises(UnknownPluginError, match=re.escape(f"Run: {command}") + "$"):
         heaps.create(name, 5)
 
 
@@ -269,3 +274,30 @@ def test_a_factory_that_raises_is_reported_with_its_distribution_and_cause(insta
     install("odd-dist", "odd", "fake_odd", source)
     with pytest.raises(PluginLoadError, match=r"odd-dist 1.0 .*binding odd to 4 x uint8 raised KeyError: 'speed'"):
         bind("odd", CELL)
+
+
+GREEDY = """
+    from sb3_extra_buffers.codecs import CodecPlugin, hookimpl
+    from sb3_extra_buffers.codecs.none import NoneCodec
+
+    errors = [{first}]
+
+    def factory(spec, cell):
+        if errors:
+            raise errors.pop()
+        return NoneCodec(spec, cell)
+
+    @hookimpl
+    def sb3_extra_buffers_codec():
+        {hook}
+        return CodecPlugin(protocol=1, factory=factory, summary="Fails once")
+"""
+
+
+@pytest.mark.parametrize("hook", ["pass", "errors and factory(None, None)"], ids=["while binding", "while loading"])
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+def test_a_lack_of_memory_or_an_interrupt_is_not_the_fault_of_the_plugin(install, error, hook):
+    install("greedy-dist", "greedy", "fake_greedy", GREEDY.format(first=f"{error.__name__}('once')", hook=hook))
+    with pytest.raises(error, match="once"):
+        bind("greedy", CELL)
+    assert bind("greedy", CELL).spec.name == "greedy"

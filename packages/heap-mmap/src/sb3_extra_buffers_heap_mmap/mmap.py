@@ -17,7 +17,7 @@ from sb3_extra_buffers.heaps import HeapPlugin, hookimpl
 from sb3_extra_buffers.heaps.block import Block
 from sb3_extra_buffers.heaps.restore import SavedBytes
 from sb3_extra_buffers.heaps.ring import RingHeap
-from sb3_extra_buffers.memory import Bytes, ByteSource, Indices, write_all
+from sb3_extra_buffers.memory import Attribute, Bytes, ByteSource, Indices, write_all
 from sb3_extra_buffers.registry import Scalar
 from sb3_extra_buffers_heap_mmap.madvise import Advice, SavedPages
 from sb3_extra_buffers_heap_mmap.resident_limit import ResidentLimit, checked_limit
@@ -145,12 +145,13 @@ class MmapHeap(RingHeap):
             self._pages.let_go()  # pages that were read for the check
             self._resident_limit = ResidentLimit(self._pages, self._pages.nbytes, self._resident)
 
-    def _leave_saved(self) -> None:
-        super()._leave_saved()
+    def _leaving_saved(self) -> list[Attribute]:
+        changes = super()._leaving_saved()
         if self._pages is not None:
             self._pages.let_go()
-            self._pages = None
-            self._resident_limit = ResidentLimit(self._advice, self._capacity, self._resident)
+            limit = ResidentLimit(self._advice, self._capacity, self._resident)
+            changes += [(self, "_pages", None), (self, "_resident_limit", limit)]
+        return changes
 
     def _disk_full(self, needed: int, error: OSError) -> HeapFullError:
         free = shutil.disk_usage(self._folder).free

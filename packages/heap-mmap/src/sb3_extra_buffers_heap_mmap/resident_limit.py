@@ -7,7 +7,7 @@ import mmap
 import numpy as np
 
 from sb3_extra_buffers.errors import ParameterError
-from sb3_extra_buffers.memory import Indices, untouched
+from sb3_extra_buffers.memory import Indices, publish, untouched
 from sb3_extra_buffers_heap_mmap.madvise import WINDOW_NBYTES, Advice, SavedPages, merged
 
 
@@ -42,13 +42,12 @@ class ResidentLimit:
         firsts, behind = merged(begins, ends, WINDOW_NBYTES)
         sizes = behind - firsts
         windows = np.repeat(firsts - np.cumsum(sizes) + sizes, sizes) + np.arange(int(sizes.sum()))
-        self._count += len(windows) - int(np.count_nonzero(self._is_touched[windows]))
-        self._is_touched[windows] = True
-        if self._count > self._allowed:  # start over with these
+        count = self._count + len(windows) - int(np.count_nonzero(self._is_touched[windows]))
+        is_over = count > self._allowed
+        if is_over:  # start over with these
             self._pages.let_go()
-            self._is_touched.fill(False)
-            self._is_touched[windows] = True
-            self._count = len(windows)
+        targets, keys = [self._is_touched] * (1 + is_over), [*[slice(None)] * is_over, windows]
+        publish(targets, keys, [*[False] * is_over, True], [(self, "_count", len(windows) if is_over else count)])
 
     def touch_one(self, begin: int, end: int) -> None:
         """Note that one payload will be read."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from sb3_extra_buffers.codecs.protocol import Codec
+from sb3_extra_buffers.codecs.protocol import BatchCodec, Codec
 from sb3_extra_buffers.errors import CellMismatchError, HeapStateError, ParameterError, PayloadError
 from sb3_extra_buffers.memory import Bytes, ByteSource, Indices, check_room, check_rows
 
@@ -35,9 +36,7 @@ def encode_batch(codec: Codec, rows: Bytes, out: Bytes) -> Indices:
     """
     check_rows(codec.spec.name, "rows", rows, None, codec.cell.nbytes)
     check_room(codec.spec.name, "out", out, len(rows) * codec.max_encoded_nbytes)
-    native = getattr(codec, "encode_batch", None)
-    lengths: Indices = native(rows, out) if native is not None else _encode_loop(codec, rows, out)
-    return lengths
+    return codec.encode_batch(rows, out) if _has_batches(codec) else _encode_loop(codec, rows, out)
 
 
 def decode_batch(
@@ -66,20 +65,22 @@ def decode_batch(
         hint = "It was never written, or was evicted before it was located."
         raise HeapStateError(name, asked, "its cell has no payload (position -1)", hint)
     check_rows(name, "out", out, len(starts), codec.cell.nbytes, writable=True)
-    native = getattr(codec, "decode_batch", None)
+    decode = codec.decode_batch if _has_batches(codec) else partial(_decode_loop, codec)
 
     def work(part: slice) -> None:
         try:
-            if native is not None:
-                native(source, starts[part], lengths[part], out[part])
-            else:
-                _decode_loop(codec, source, starts[part], lengths[part], out[part])
+            decode(source, starts[part], lengths[part], out[part])
         except PayloadError as error:
             if error.index is not None:
                 error.index += part.start
             raise
 
     run_split(work, len(starts), _thread_count(codec, out.nbytes, threads))
+
+
+def _has_batches(codec: Codec) -> TypeGuard[BatchCodec]:
+    # Not isinstance(): this runs for every batch, and a runtime-checkable protocol looks at every member.
+    return hasattr(codec, "encode_batch") and hasattr(codec, "decode_batch")
 
 
 def _integers(owner: str, argument: str, values: Indices) -> Indices:

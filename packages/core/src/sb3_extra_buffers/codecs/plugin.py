@@ -103,8 +103,9 @@ class CodecPlugin:
         allowed, hint = f"levels: {self.levels} (default {self.levels.default})", ""
         if type(level) is not int:
             allowed = f"it must be an int; {allowed}"
-        elif -level in self.levels:
-            hint = f"{spec.name}{level} means level {level}; {spec.name}/{-level} is level {-level}."
+        elif level < 0 and -level in self.levels:  # the dash of gzip-1 was meant to separate
+            hint = f"{spec.name}{'' if spec.name.isalpha() else '/'}{level} means level {level}; "
+            hint += f"{spec.name}/{-level} is level {-level}."
         raise ParameterError(owner, "level", level, allowed, hint)
 
 
@@ -160,7 +161,7 @@ def bind(codec: CodecLike, cell: CellSpec) -> Codec:
     complete, offer = plugin.complete(spec), registry.offers()[spec.name][0]
     try:
         bound = plugin.factory(complete, cell)
-    except ExtraBuffersError:
+    except (ExtraBuffersError, MemoryError):
         raise
     except Exception as cause:
         text = f"binding {complete} to {cell} raised {type(cause).__name__}: {cause}"

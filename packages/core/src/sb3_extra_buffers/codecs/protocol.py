@@ -66,7 +66,7 @@ class ThreadedCodec(Protocol):
 
 @runtime_checkable
 class BatchCodec(Codec, Protocol):
-    """A codec with a faster way to handle many cells. Without it, the core loops over single cells."""
+    """A codec with a faster way to handle many cells. Without both methods, the core loops over single cells."""
 
     def encode_batch(self, rows: Bytes, out: Bytes, /) -> Indices:
         """Write the payloads of all rows into ``out``, contiguous, and return their lengths.

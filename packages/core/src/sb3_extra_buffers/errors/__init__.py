@@ -37,6 +37,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from typing import Any
 
+from sb3_extra_buffers.errors.install import install_command
+
 __all__ = [
     "BufferStateError",
     "CellMismatchError",
@@ -271,13 +273,13 @@ class ForeignFileError(FileError, ValueError):
 class FileVersionError(FileError, ValueError):
     """The file was written by a version that this one does not understand."""
 
-    _text = (
-        "{path} has format version {found}, this version reads up to {readable}. "
-        "Run: pip install --upgrade sb3-extra-buffers-storage"
-    )
+    _text = "{path} has format version {found}, this version reads up to {readable}."
     path: str
     found: int
     readable: int
+
+    def explain(self) -> str:
+        return f"{super().explain()} Run: {install_command('sb3-extra-buffers-storage', upgrade=True)}"
 
 
 @dataclass(eq=False)
@@ -355,8 +357,9 @@ class MissingExtraError(ExtraBuffersError, ImportError):
 
     def explain(self) -> str:
         found = f"{self.feature} needs the package {self.package!r}, which is not installed."
-        run = f'Run: pip install "{self.distribution}[{self.extra}]>=1"' if self.extra else ""
-        return _join(found, self.hint, run)
+        ours = self.package.startswith("sb3-extra-buffers")
+        wanted = (self.package,) if ours else (self.distribution, self.extra)
+        return _join(found, self.hint, f"Run: {install_command(*wanted)}" if ours or self.extra else "")
 
 
 @dataclass(eq=False)

@@ -9,11 +9,7 @@ from sb3_extra_buffers.memory import Bytes, pages
 
 
 def allocate(label: str, nbytes: int) -> Bytes:
-    """Allocate zeroed memory from the operating system, which gets it back as soon as the array is dropped.
-
-    :param label: the heap's name, for the error
-    :param nbytes: the size
-    """
+    """Allocate zeroed memory from the operating system, which gets it back as soon as the array is dropped."""
     try:
         return np.frombuffer(pages(nbytes), np.uint8)
     except MemoryError as error:
@@ -39,11 +35,7 @@ class Block:
 
     @classmethod
     def anonymous(cls, label: str, nbytes: int) -> Block:
-        """A block of new memory from the operating system.
-
-        :param label: the heap's name, for the error
-        :param nbytes: the size
-        """
+        """A block of new memory from the operating system."""
         return cls(allocate(label, nbytes))
 
     def view(self, place: int, length: int) -> memoryview:

@@ -26,14 +26,12 @@ class LogPart:
 
     :param old: position of its first byte in the saved heap
     :param log: number of the log that the segment was saved in
-    :param begin: position of the first byte in the log
-    :param content: the bytes
+    :param piece: the bytes, and the position of the first in the log
     """
 
     old: int
     log: int
-    begin: int
-    content: Bytes
+    piece: Piece
 
 
 def log_parts(state: State) -> list[LogPart]:
@@ -43,9 +41,7 @@ def log_parts(state: State) -> list[LogPart]:
         if found and number << _SHIFT <= found[-1].old:
             raise StateError("segments are out of order")
         pieces = covering(state.pieces.get(str(log), ()), begin, begin + nbytes)
-        found += [
-            LogPart((number << _SHIFT) + piece.begin - begin, log, piece.begin, piece.content) for piece in pieces
-        ]
+        found += [LogPart((number << _SHIFT) + piece.begin - begin, log, piece) for piece in pieces]
     return found
 
 
@@ -60,15 +56,15 @@ def covering(pieces: Iterable[Piece], begin: int, end: int) -> list[Piece]:
     """The pieces of a log from one position to another, without gaps."""
     found: list[Piece] = []
     for piece in pieces:
-        behind = piece.begin + len(piece.content)
+        behind = piece.begin + len(piece.raw)
         if behind <= begin or piece.begin >= end:
             continue
         if piece.begin < begin:  # older bytes are not needed
-            piece = Piece(begin, piece.content[begin - piece.begin :])
-        if piece.begin != (found[-1].begin + len(found[-1].content) if found else begin) or behind > end:
+            piece = Piece(begin, piece.raw[begin - piece.begin :], piece.unread)
+        if piece.begin != (found[-1].begin + len(found[-1].raw) if found else begin) or behind > end:
             raise StateError(f"bytes from {piece.begin} to {behind} have the wrong position")
         found.append(piece)
-    if (found[-1].begin + len(found[-1].content) if found else begin) != end:
+    if (found[-1].begin + len(found[-1].raw) if found else begin) != end:
         raise StateError(f"bytes up to {end} are missing")
     return found
 
@@ -88,7 +84,7 @@ def adopt(parts: list[LogPart], starts: Indices, lengths: Indices) -> list[tuple
             raise StateError("a payload lies outside of all segments")
         return []
     olds = np.array([part.old for part in parts], np.int64)
-    sizes = np.array([len(part.content) for part in parts], np.int64)
+    sizes = np.array([len(part.piece.raw) for part in parts], np.int64)
     numbers = _numbers(olds)
     shifts = (numbers << _SHIFT) - olds
     are_moved, find = shifts != 0, _Search(olds, sizes)
@@ -155,11 +151,13 @@ class SavedBytes:
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
         #: The bytes of the pieces, in order.
-        self.contents = [piece.content for piece in pieces]
+        self.contents = [piece.raw for piece in pieces]
+        #: Set as long as bytes were not compared with their checksums.
+        self.unread = pieces[0].unread if pieces else None
         self._begins = np.array([piece.begin for piece in pieces], np.int64)
         self._bases = np.array([content.ctypes.data for content in self.contents], np.uint64)
         #: The last position, exclusive.
-        self.end = pieces[-1].begin + len(pieces[-1].content) if pieces else 0
+        self.end = pieces[-1].begin + len(pieces[-1].raw) if pieces else 0
 
     def check(self, starts: Indices, lengths: Indices) -> None:
         """Refuse payloads that do not lie in one piece."""
@@ -170,13 +168,18 @@ class SavedBytes:
 
     def view(self, start: int, length: int) -> memoryview:
         """The bytes of one payload."""
+        if self.unread is not None:
+            self.addresses(np.array([start]), np.array([length]))
         number, offset = self.place(start)
         return memoryview(self.contents[number])[offset : offset + length]
 
-    def addresses(self, starts: Indices) -> NDArray[np.uint64]:
-        """Memory addresses of payloads."""
+    def addresses(self, starts: Indices, lengths: Indices) -> NDArray[np.uint64]:
+        """Memory addresses of payloads, which are compared with their checksums."""
         numbers, offsets = self.places(starts)
         found: NDArray[np.uint64] = self._bases[numbers] + offsets.astype(np.uint64)
+        unread = self.unread  # another thread may find that nothing is left
+        if unread is not None and unread.check(found, lengths):
+            self.unread = None
         return found
 
     def places(self, starts: Indices) -> tuple[Indices, Indices]:

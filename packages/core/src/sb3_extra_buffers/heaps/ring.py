@@ -16,7 +16,7 @@ from sb3_extra_buffers.heaps.plugin import HeapPlugin
 from sb3_extra_buffers.heaps.restore import SavedBytes, covering
 from sb3_extra_buffers.heaps.state import Log, State, StateError, within
 from sb3_extra_buffers.heaps.table import TableHeap
-from sb3_extra_buffers.memory import Bytes, Indices
+from sb3_extra_buffers.memory import NOTHING, Attribute, Bytes, Columns, Indices, publish
 from sb3_extra_buffers.registry import Scalar, hookimpl
 
 #: Room for entries whose cell has been written again since, as a fraction of the cells.
@@ -45,7 +45,6 @@ class RingHeap(TableHeap):
             )
         self._capacity = int(capacity)
         self._block = self._allocate()
-        self._tail = 0
         self._queue = WriteQueue(self.cells)
         self._log = 0  # how often it was cleared: positions start over
         #: Loaded payloads stay in their files until they are evicted.
@@ -53,11 +52,17 @@ class RingHeap(TableHeap):
 
     @property
     def moves(self) -> int | None:
-        return 0
+        # None as long as reading may find damage in a file: stores then ask for what they read, and not for all.
+        return 0 if self._saved is None or self._saved.unread is None else None
 
     @property
     def capacity(self) -> int:
         return self._capacity
+
+    @property
+    def _tail(self) -> int:
+        """The position after the newest payload."""
+        return self._totals[1]
 
     def view(self, start: int, length: int, /) -> memoryview:
         place, is_saved = start % self._capacity, self._saved is not None and start < self._saved.end
@@ -83,24 +88,18 @@ class RingHeap(TableHeap):
         found = places.astype(np.uint64) + np.uint64(self._block.address)
         if self._saved is not None:
             old = starts < self._saved.end
-            found[old] = self._saved.addresses(starts[old])
+            found[old] = self._saved.addresses(starts[old], lengths[old])
         return found
 
     def refuse_too_large(self, lengths: list[int]) -> None:
-        """Refuse a row that does not fit an empty ring.
-
-        :param lengths: sizes of its payloads
-        """
+        """Refuse a row that does not fit an empty ring."""
         total = sum(lengths)
         if total > self._capacity:
             raise HeapFullError(self.label, total, self._capacity, self._row_hint, never_fits=True)
 
-    def clear(self) -> None:
-        super().clear()
-        self._tail = 0
-        self._queue.clear()
-        self._log += 1
-        self._leave_saved()
+    def _clearing(self) -> list[Attribute]:
+        emptied = (self._queue, "ends", memoryview(np.zeros(2, np.int64)))
+        return [emptied, (self, "_log", self._log + 1), *self._leaving_saved()]
 
     def _oldest(self) -> int:
         """The first position that can be read."""
@@ -120,25 +119,26 @@ class RingHeap(TableHeap):
     def _index_nbytes(self) -> int:
         return super()._index_nbytes() + self._queue.nbytes
 
-    def _store(self, cells: list[int], payloads: memoryview, lengths: list[int]) -> None:
+    def _store(self, cells: list[int], payloads: memoryview, lengths: list[int], also: Columns = NOTHING) -> None:
         starts, cut = self._plan(lengths, len(payloads))
         tail = starts[-1] + lengths[-1]
         self._check_room(cells, tail - self._capacity)
-        old_lengths = [self._length_of[cell] for cell in cells]
-        # Emptied first: a cell that is replaced must not count as evicted.
-        old_starts = self._forget(cells)
-        self._make_room(tail - self._capacity)
-        try:
-            self._write(starts[0] % self._capacity, payloads[:cut])
-            if cut < len(payloads):
-                self._write((tail - len(payloads) + cut) % self._capacity, payloads[cut:])
-        except HeapFullError:
-            # Part of the row may have been written over evicted payloads. Everything that is still queued is intact.
-            self._take_back(cells, old_starts, old_lengths)
-            raise
-        self._record(cells, starts, lengths)
-        self._queue.push(cells, starts, self._starts)
-        self._tail = tail
+        # What the row is written over is evicted first. Nothing reads beyond the tail, so if writing fails, or is
+        # interrupted, everything that is still queued is intact.
+        self._make_room(cells, tail - self._capacity)
+        self._write(starts[0] % self._capacity, payloads[:cut])
+        if cut < len(payloads):
+            self._write((tail - len(payloads) + cut) % self._capacity, payloads[cut:])
+        queue, totals = self._queue, self._totals
+        entries = queue.append(cells, starts, self._starts)
+        start_of, length_of, live, count = self._start_of, self._length_of, totals[0] + len(payloads), len(cells)
+        for cell in cells:
+            live -= length_of[cell]
+        publish(
+            [start_of] * count + [length_of] * count + [queue.ends, totals, totals, *also[0]],
+            cells + cells + [1, 0, 1, *also[1]],
+            starts + lengths + [entries, live, tail, *also[2]],
+        )
 
     def _plan(self, lengths: list[int], total: int) -> tuple[list[int], int]:
         """Positions of a row, and how many of its bytes are before the end of the ring."""
@@ -157,27 +157,28 @@ class RingHeap(TableHeap):
     def _check_room(self, cells: list[int], oldest: int) -> None:
         """Called before anything changes: rings that refuse rows instead of evicting raise here."""
 
-    def _take_back(self, cells: list[int], starts: list[int], lengths: list[int]) -> None:
-        """Give cells the payloads that they had before a row that failed, as far as they are intact."""
-        intact = self._queue.oldest(self._tail)
-        for cell, start, length in zip(cells, starts, lengths):
-            if start >= intact:
-                self._record([cell], [start], [length])
-
-    def _make_room(self, oldest: int) -> None:
-        """Evict every row that has a payload before position ``oldest``."""
-        if self._saved is not None and oldest >= self._saved.end:
-            self._leave_saved()
-        if not self._queue.begins_before(oldest):
+    def _make_room(self, cells: list[int], oldest: int) -> None:
+        """Evict every row that has a payload before position ``oldest``; ``cells`` are replaced, not evicted."""
+        saved, queue = self._saved, self._queue
+        attributes = self._leaving_saved() if saved is not None and oldest >= saved.end else []
+        if not attributes and not queue.begins_before(oldest):
             return
-        overtaken, starts, rows = self._queue.pop_before(oldest)
-        cells, lost_rows = [], set()
-        for cell, start, row in zip(overtaken.tolist(), starts.tolist(), rows.tolist()):
-            if self._start_of[cell] == start:
-                cells.append(cell)
-                lost_rows.add(row)
-        if cells:
-            self._evict(cells, len(lost_rows))
+        overtaken, starts, rows = queue.overtaken(oldest)
+        start_of, length_of, live = self._start_of, self._length_of, self._totals[0]
+        gone, evicted, lost_rows = [], [], set()
+        for cell, start, row in zip(overtaken, starts, rows):
+            if start_of[cell] == start:
+                gone.append(cell)
+                live -= length_of[cell]
+                if cell not in cells:
+                    evicted.append(cell)
+                    lost_rows.add(row)
+        if evicted:
+            attributes.append(self._counting(evicted, len(lost_rows)))
+        count = len(gone)
+        targets = [start_of] * count + [length_of] * count + [queue.ends, self._totals]
+        values = [-1] * count + [0] * count + [queue.ends[0] + len(rows), live]
+        publish(targets, gone + gone + [0, 0], values, attributes)
 
     def state(self) -> State:
         found, begin = self._table_state(), self._queue.oldest(self._tail)
@@ -203,12 +204,15 @@ class RingHeap(TableHeap):
         held = np.flatnonzero(lengths)
         starts, lengths = starts[held], lengths[held].astype(np.int64)
         state.number("capacity", 1, 1 << 62)
-        self._log, self._tail = state.number("log", 0, 1 << 62), state.number("tail", 0, 1 << 62)
+        self._log, self._totals[1] = state.number("log", 0, 1 << 62), state.number("tail", 0, 1 << 62)
         begin = state.number("begin", 0, self._tail)
         self._queue.restore(state.part("queue"), self._tail)
         if ((starts < begin) | (starts > self._tail) | (lengths > self._tail - starts)).any():
             raise StateError("a payload lies outside of the ring")
-        self._keep(SavedBytes(covering(state.pieces.get(str(self._log), ()), begin, self._tail)), starts, lengths)
+        saved = SavedBytes(pieces := covering(state.pieces.get(str(self._log), ()), begin, self._tail))
+        self._keep(saved, starts, lengths)
+        if self._saved is not saved:  # copied
+            saved.contents = [piece.content for piece in pieces]
 
     def _keep(self, saved: SavedBytes, starts: Indices, lengths: Indices) -> None:
         """Take over saved bytes, which stay in their files."""
@@ -216,9 +220,9 @@ class RingHeap(TableHeap):
             saved.check(starts, lengths)
             self._saved = saved
 
-    def _leave_saved(self) -> None:
-        """Drop the loaded payloads: all of them were evicted."""
-        self._saved = None
+    def _leaving_saved(self) -> list[Attribute]:
+        """The changes that drop the loaded payloads: all of them were evicted."""
+        return [(self, "_saved", None)]
 
     def _written(self) -> tuple[Indices, NDArray[np.bool_]]:
         return super()._written()[0], self._queue.rows_alive(self._starts)  # positions grow with the age
@@ -248,110 +252,104 @@ class WriteQueue:
         # The same memory, for one entry at a time, as in the table of the heap.
         self._cell_at, self._start_at = memoryview(self._cells), memoryview(self._starts)
         self._begins_at = memoryview(self._begins)
-        self._head = self._tail = 0
+        #: The first entry, and the end of the last one, as items, which are published together with others.
+        self.ends = memoryview(np.zeros(2, np.int64))
         self._last_cell = cells - 1
 
     @property
     def nbytes(self) -> int:
         return self._cells.nbytes + self._starts.nbytes + self._begins.nbytes
 
-    def clear(self) -> None:
-        self._head = self._tail = 0
-
-    def push(self, cells: Sequence[int], starts: Sequence[int], table: Indices) -> None:
-        """Append a row.
+    def append(self, cells: Sequence[int], starts: Sequence[int], table: Indices) -> int:
+        """Write a row after the last entry, where nothing reads it, and return the end that makes it part of the queue.
 
         :param cells: its cells
         :param starts: their positions
         :param table: the present position of every cell, which distinguishes live entries from dead ones
         """
-        if self._tail + len(cells) > len(self._cells):
+        if self.ends[1] + len(cells) > len(self._cells):
             self._drop_dead(table)
-        cell_at, start_at, begins_at, new = self._cell_at, self._start_at, self._begins_at, self._tail
+        cell_at, start_at, begins_at, new = self._cell_at, self._start_at, self._begins_at, self.ends[1]
+        is_first = True
         for cell, start in zip(cells, starts):
             cell_at[new] = cell
             start_at[new] = start
-            begins_at[new] = False
+            begins_at[new] = is_first
+            is_first = False
             new += 1
-        begins_at[self._tail] = True
-        self._tail = new
+        return new
 
     def oldest(self, default: int) -> int:
         """The position of the oldest entry, or ``default`` if there is none."""
-        return self._start_at[self._head] if self._head < self._tail else default
+        head, tail = self.ends
+        return self._start_at[head] if head < tail else default
 
     def begins_before(self, position: int) -> bool:
         """Whether the oldest entry lies before ``position``."""
-        return self._head < self._tail and self._start_at[self._head] < position
+        head, tail = self.ends
+        return head < tail and self._start_at[head] < position
 
-    def pop_before(self, position: int) -> tuple[Indices, Indices, Indices]:
-        """Remove every row that has a payload before ``position``; return cells, positions and row numbers."""
-        cells, starts, rows = self.before(position)
-        self._head += len(cells)
-        return cells, starts, rows
-
-    def before(self, position: int) -> tuple[Indices, Indices, Indices]:
+    def overtaken(self, position: int) -> tuple[list[int], list[int], list[int]]:
         """Every row that has a payload before ``position``: cells, positions and row numbers."""
-        start_at, begins_at, stop, tail = self._start_at, self._begins_at, self._head, self._tail
-        row, rows = 0, []
+        start_at, begins_at, (head, tail) = self._start_at, self._begins_at, self.ends
+        stop, row, rows = head, 0, []
         while stop < tail and (start_at[stop] < position or not begins_at[stop]):
             row += begins_at[stop]
             rows.append(row)
             stop += 1
-        found = slice(self._head, stop)
-        return self._cells[found], self._starts[found], np.array(rows, np.int64)
+        return self._cell_at[head:stop].tolist(), start_at[head:stop].tolist(), rows
+
+    def before(self, position: int) -> tuple[Indices, Indices, Indices]:
+        """What :meth:`overtaken` returns, as arrays."""
+        cells, starts, rows = (np.array(column, np.int64) for column in self.overtaken(position))
+        return cells, starts, rows
 
     def rows_alive(self, table: Indices) -> NDArray[np.bool_]:
         """For each living entry, oldest first: whether it begins a row."""
-        queued = slice(self._head, self._tail)
+        queued = slice(*self.ends)
         alive = table[self._cells[queued]] == self._starts[queued]
         begins: NDArray[np.bool_] = np.diff(np.cumsum(self._begins[queued])[alive], prepend=0) > 0
         return begins
 
     def set_rows(self, begins: Any) -> None:
         """Say where rows begin, for a queue that was refilled in one go."""
-        self._begins[self._head : self._tail] = begins
+        self._begins[slice(*self.ends)] = begins
 
     def positions(self) -> Indices:
         """Where payloads begin, oldest first."""
-        return self._starts[self._head : self._tail].copy()
+        return self._starts[slice(*self.ends)].copy()
 
     def state(self) -> State:
         """All entries. Those that were removed are among them, so that what was saved stays where it is."""
-        queued = slice(0, self._tail)
+        queued = slice(self.ends[1])
         arrays = {"cells": self._cells[queued], "starts": self._starts[queued], "begins": self._begins[queued]}
-        return State({"head": self._head}, arrays)
+        return State({"head": self.ends[0]}, arrays)
 
     def restore(self, state: State, tail: int) -> None:
         """Become what another queue was, of a ring that has been written up to ``tail``."""
-        room = len(self._cells)
-        cells = state.array("cells", self._cells.dtype, None)
-        self._tail = len(cells)
-        self._head = state.number("head", 0, self._tail)
-        if self._tail > room:
-            raise StateError(f"the queue has {self._tail} entries, there is room for {room}")
-        self._cells[: self._tail] = cells
-        self._starts[: self._tail] = starts = state.array("starts", np.int64, self._tail)
-        self._begins[: self._tail] = state.array("begins", np.bool_, self._tail)
+        room, cells = len(self._cells), state.array("cells", self._cells.dtype, None)
+        count = len(cells)
+        head = state.number("head", 0, count)
+        if count > room:
+            raise StateError(f"the queue has {count} entries, there is room for {room}")
+        self._cells[:count] = cells
+        self._starts[:count] = starts = state.array("starts", np.int64, count)
+        self._begins[:count] = state.array("begins", np.bool_, count)
+        self.ends[0], self.ends[1] = head, count
         within("cells", cells, 0, self._last_cell)
         within("starts", starts, 0, tail)
 
     def _drop_dead(self, table: Indices) -> None:
-        queued = slice(self._head, self._tail)
+        queued = slice(*self.ends)
         begins = self.rows_alive(table)
         alive = table[self._cells[queued]] == self._starts[queued]
-        count = len(begins)
-        self._cells[:count] = self._cells[queued][alive]
-        self._starts[:count] = self._starts[queued][alive]
-        self._begins[:count] = begins
-        self._head, self._tail = 0, count
+        kept = slice(len(begins))
+        entries = self._cells[queued][alive], self._starts[queued][alive], begins, (0, len(begins))
+        targets = self._cells, self._starts, self._begins, np.asarray(self.ends)
+        publish(targets, (kept, kept, kept, slice(2)), entries)
 
 
 @hookimpl
 def sb3_extra_buffers_heap() -> HeapPlugin:
-    return HeapPlugin(
-        protocol=1,
-        factory=RingHeap,
-        summary="A fixed number of bytes; evicts the oldest rows",
-        required=("capacity",),
-    )
+    summary = "A fixed number of bytes; evicts the oldest rows"
+    return HeapPlugin(protocol=1, factory=RingHeap, summary=summary, required=("capacity",))

@@ -35,16 +35,30 @@ class Log:
     cuts: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), compare=False)
 
 
-@dataclass(frozen=True)
+class Unread(Protocol):
+    """Mapped files whose blocks are compared with their checksums when they are first read."""
+
+    def check(self, addresses: NDArray[np.uint64], lengths: NDArray[np.int64], /) -> bool:
+        """Compare the blocks that hold these bytes, and one more. Returns whether no block is left."""
+
+
 class Piece:
     """A saved part of a log.
 
     :param begin: its position
     :param content: the bytes, read-only, possibly in a mapped file
+    :param unread: if they were not compared with their checksums yet
     """
 
-    begin: int
-    content: NDArray[np.uint8]
+    def __init__(self, begin: int, content: NDArray[np.uint8], unread: Unread | None = None) -> None:
+        self.begin, self.raw, self.unread = begin, content, unread
+
+    @property
+    def content(self) -> NDArray[np.uint8]:
+        """The bytes, compared with their checksums. Heaps that compare each payload when it is read use ``raw``."""
+        if self.unread is not None and len(self.raw):
+            self.unread.check(np.array([self.raw.ctypes.data], np.uint64), np.array([len(self.raw)]))
+        return self.raw
 
 
 class Stored(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import astuple
 from functools import partial
 from itertools import accumulate
@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from sb3_extra_buffers.errors import HeapFullError, HeapStateError, ParameterError
 from sb3_extra_buffers.heaps.protocol import Evictions
 from sb3_extra_buffers.heaps.state import State, StateError, used, within
-from sb3_extra_buffers.memory import Bytes, Indices, untouched
+from sb3_extra_buffers.memory import NOTHING, Attribute, Bytes, Columns, Indices, publish, untouched
 from sb3_extra_buffers.registry import Scalar
 
+_INT64 = np.dtype(np.int64)
 _MAX_PAYLOAD = int(np.iinfo(np.int32).max)
 #: A staging area up to this size is kept from row to row.
 _MAX_STAGING = 1 << 22
@@ -50,10 +51,12 @@ class TableHeap(ABC):
             raise HeapFullError(self.label, 12 * int(cells), 0, "The index takes 12 bytes for each cell.") from error
         # The same memory, for one cell at a time: reading an item of a memoryview takes half the time.
         self._start_of, self._length_of = memoryview(self._starts), memoryview(self._lengths)
-        self._live = 0
+        #: The size of all payloads, and the end of a ring: as items, which are published together with others.
+        self._totals = memoryview(np.zeros(2, np.int64))
         self._evicted = Evictions()
         self._staging = np.empty(0, np.uint8)
-        self._reserved: tuple[list[int], int] | None = None
+        #: Cells, size and memory of the open reservation.
+        self._reserved: tuple[list[int], int, Bytes] | None = None
 
     @property
     def cells(self) -> int:
@@ -62,6 +65,10 @@ class TableHeap(ABC):
     @property
     def live(self) -> int:
         return self._live
+
+    @property
+    def _live(self) -> int:
+        return self._totals[0]
 
     @property
     def evicted(self) -> Evictions:
@@ -83,7 +90,8 @@ class TableHeap(ABC):
     def _index_nbytes(self) -> int:
         used = np.flatnonzero(self._lengths)  # after the last of them, no memory was ever touched
         count = int(used[-1]) + 1 if len(used) else 0
-        return count * (self._starts.itemsize + self._lengths.itemsize) + self._staging.nbytes
+        staging = self._staging if self._reserved is None else self._reserved[2]
+        return count * (self._starts.itemsize + self._lengths.itemsize) + staging.nbytes
 
     # A row is short (one cell per environment) and written at every step. So it is written as lists of plain integers,
     # cell by cell: a cell costs about as much as one call of numpy, and arrays would need twenty such calls. Arrays are
@@ -101,21 +109,25 @@ class TableHeap(ABC):
         if not isinstance(worst_case_bytes, (int, np.integer)) or worst_case_bytes < 0:
             allowed = "it must be an integer of at least 0"
             raise ParameterError(f"heap {self.label!r}", "worst_case_bytes", worst_case_bytes, allowed)
-        if len(self._staging) < worst_case_bytes:
+        staging = self._staging
+        if len(staging) < worst_case_bytes:
             try:
-                self._staging = np.empty(worst_case_bytes, np.uint8)
+                staging = np.empty(worst_case_bytes, np.uint8)
             except (MemoryError, ValueError) as error:
                 raise HeapFullError(self.label, worst_case_bytes, 0, "Reserve fewer cells at a time.") from error
-        self._reserved = numbers, worst_case_bytes
-        return self._staging[:worst_case_bytes]
+            if worst_case_bytes <= _MAX_STAGING:  # a bulk load must not keep its worst case
+                self._staging = staging
+        self._reserved = numbers, worst_case_bytes, staging
+        return staging[:worst_case_bytes]
 
     def commit(self, lengths: Indices, /) -> None:
         if self._reserved is None:
             raise HeapStateError(self.label, "commit", "nothing is reserved", "Call reserve() first.")
-        cells, room = self._reserved
+        cells, room, staging = self._reserved
         lengths = np.asarray(lengths)
         sizes: list[int] = lengths.tolist()
-        if lengths.shape != (len(cells),) or (lengths.dtype.kind not in "iu" and sizes) or not _plausible(sizes, room):
+        total = _total(sizes, room) if lengths.shape == (len(cells),) else None
+        if total is None or (lengths.dtype.kind not in "iu" and sizes):
             raise HeapStateError(
                 self.label,
                 f"commit payloads of {sizes} bytes",
@@ -124,11 +136,8 @@ class TableHeap(ABC):
                 "which is still open.",
             )
         self._reserved = None
-        staging = self._staging
-        if len(staging) > _MAX_STAGING:
-            self._staging = np.empty(0, np.uint8)  # a bulk load must not keep its worst case
         if sizes:
-            self._store(cells, memoryview(staging)[: sum(sizes)], sizes)
+            self._store(cells, memoryview(staging)[:total], sizes)
 
     def locate(self, cells: Indices, /) -> tuple[Indices, Indices]:
         cells = self._as_cells(cells)
@@ -139,10 +148,13 @@ class TableHeap(ABC):
         return np.where(lengths, self._starts[cells], -1), lengths
 
     def clear(self) -> None:
-        self._lengths.fill(0)
-        self._live = 0
-        self._evicted = Evictions()
-        self._reserved = None
+        emptied = [(self, "_evicted", Evictions()), (self, "_reserved", None)]
+        cleared, everything = [self._lengths, np.asarray(self._totals)], [slice(None)] * 2
+        publish(cleared, everything, [0, 0], [*emptied, *self._clearing()])
+
+    def _clearing(self) -> list[Attribute]:
+        """What else changes when the heap is cleared."""
+        return []
 
     @abstractmethod
     def view(self, start: int, length: int, /) -> memoryview: ...
@@ -152,9 +164,9 @@ class TableHeap(ABC):
 
     @abstractmethod
     def _store(self, cells: list[int], payloads: memoryview, lengths: list[int]) -> None:
-        """Store the payloads of one row: copy them, :meth:`_forget` the old ones, :meth:`_record` the new ones.
+        """Store the payloads of one row: copy them to where nothing is read, then :meth:`_record` them.
 
-        On failure, raise ``HeapFullError`` and leave the table as it was.
+        On failure, raise ``HeapFullError`` and leave the table as it was. An interrupt may come between any two lines.
 
         :param cells: the cells of the row, each once
         :param payloads: their payloads, contiguous
@@ -165,39 +177,49 @@ class TableHeap(ABC):
     def _parameters(self) -> dict[str, Scalar]:
         """The arguments of the constructor besides ``cells``, so that a pickled heap can be created again."""
 
-    def _record(self, cells: list[int], starts: list[int], lengths: list[int]) -> None:
-        """Give cells without a payload the positions and sizes of new ones."""
-        start_of, length_of, live = self._start_of, self._length_of, self._live
-        for cell, start, length in zip(cells, starts, lengths):
-            start_of[cell] = start
-            length_of[cell] = length
-            live += length
-        self._live = live
+    # Each of these three ends in one call of C code, so that an interrupt comes before the change or after it.
+
+    def _record(
+        self,
+        cells: list[int],
+        starts: list[int],
+        lengths: list[int],
+        also: Columns = NOTHING,
+        attributes: Sequence[Attribute] = (),
+    ) -> None:
+        """Give cells the positions and sizes of new payloads, in place of the old ones.
+
+        :param also: further changes that are published together with these
+        :param attributes: further changes, of attributes
+        """
+        count, length_of, live = len(cells), self._length_of, self._totals[0] + sum(lengths)
+        for cell in cells:
+            live -= length_of[cell]
+        targets = [*[self._start_of] * count, *[length_of] * count, self._totals, *also[0]]
+        publish(targets, [*cells, *cells, 0, *also[1]], [*starts, *lengths, live, *also[2]], attributes)
 
     def _forget(self, cells: list[int]) -> list[int]:
         """Empty these cells and return the positions of their payloads; -1 for those that had none."""
-        start_of, length_of, live = self._start_of, self._length_of, self._live
-        starts = []
-        for cell in cells:
-            length = length_of[cell]
-            starts.append(start_of[cell] if length else -1)
-            live -= length
-            start_of[cell] = -1  # matches no entry in the queue of a ring
-            length_of[cell] = 0
-        self._live = live
+        starts = [self._start_of[cell] if self._length_of[cell] else -1 for cell in cells]
+        # Position -1 matches no entry in the queue of a ring.
+        self._record(cells, [-1] * len(cells), [0] * len(cells))
         return starts
 
     def _evict(self, cells: list[int], rows: int) -> list[int]:
-        """Empty these cells in order to make room, and count them as evicted. Returns what :meth:`_forget` returns.
+        """Empty these cells in order to make room, and count them as evicted. Returns the positions of their payloads.
 
         :param cells: all of them have a payload
         :param rows: the number of rows that they belong to
         """
-        before, evicted = self._live, self._evicted
-        starts = self._forget(cells)
-        nbytes = evicted.nbytes + before - self._live
-        self._evicted = Evictions(evicted.rows + rows, evicted.cells + len(cells), nbytes)
+        starts = [self._start_of[cell] for cell in cells]
+        self._record(cells, [-1] * len(cells), [0] * len(cells), attributes=[self._counting(cells, rows)])
         return starts
+
+    def _counting(self, cells: list[int], rows: int) -> Attribute:
+        """The change that counts cells with a payload as evicted."""
+        nbytes, before = sum(map(self._length_of.__getitem__, cells)), self._evicted
+        evicted = Evictions(before.rows + rows, before.cells + len(cells), before.nbytes + nbytes)
+        return self, "_evicted", evicted
 
     def _as_cells(self, cells: Indices) -> Indices:
         cells = np.asarray(cells)
@@ -206,7 +228,7 @@ class TableHeap(ABC):
             raise ParameterError(
                 f"heap {self.label!r}", "cells", found, "it must be a one-dimensional array of integers"
             )
-        return cells.astype(np.int64, copy=False)
+        return cells if cells.dtype is _INT64 else cells.astype(np.int64)
 
     def _no_such_cells(self, cells: Indices) -> ParameterError:
         wrong = int(cells.min()) if cells.min() < 0 else int(cells.max())
@@ -300,14 +322,15 @@ class TableHeap(ABC):
         starts, lengths = self._starts[:count], self._lengths[:count]
         within("lengths", lengths, 0, _MAX_PAYLOAD)
         self._evicted = Evictions(*state.numbers("evicted", 3))
-        self._live = int(lengths.sum(dtype=np.int64))
+        self._totals[0] = int(lengths.sum(dtype=np.int64))
         return starts, lengths
 
 
-def _plausible(sizes: list[int], room: int) -> bool:
+def _total(sizes: list[int], room: int) -> int | None:
+    """The sum of the sizes of payloads; ``None`` if they cannot be right."""
     total = 0
     for size in sizes:
         if not 1 <= size <= _MAX_PAYLOAD:
-            return False
+            return None
         total += size
-    return total <= room
+    return total if total <= room else None

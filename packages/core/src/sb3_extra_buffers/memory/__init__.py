@@ -2,6 +2,7 @@
 
 from sb3_extra_buffers.memory.allocation import BLOCKS, BatchMemory, extended, pages, untouched, used_part
 from sb3_extra_buffers.memory.files import address_of, mapping_of, write_all
+from sb3_extra_buffers.memory.publish import NOTHING, Attribute, Columns, publish
 from sb3_extra_buffers.memory.views import (
     Buffer,
     Bytes,
@@ -15,10 +16,13 @@ from sb3_extra_buffers.memory.views import (
 
 __all__ = [
     "BLOCKS",
+    "NOTHING",
+    "Attribute",
     "BatchMemory",
     "Buffer",
     "ByteSource",
     "Bytes",
+    "Columns",
     "FlatBytes",
     "Indices",
     "address_of",
@@ -27,6 +31,7 @@ __all__ = [
     "extended",
     "mapping_of",
     "pages",
+    "publish",
     "untouched",
     "used_part",
     "view_bytes",

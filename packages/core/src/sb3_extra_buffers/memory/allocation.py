@@ -27,9 +27,6 @@ def untouched(shape: int | tuple[int, ...], dtype: DTypeLike = np.uint8) -> NDAr
 
     The memory of ``numpy.zeros`` may come from malloc, which writes zeros to memory that it reuses and keeps memory
     that was freed, or in pages so large that the first byte takes two megabytes.
-
-    :param shape: shape of the array
-    :param dtype: type of its elements
     """
     kind = np.dtype(dtype)
     count = math.prod(shape) if isinstance(shape, tuple) else int(shape)
@@ -39,30 +36,20 @@ def untouched(shape: int | tuple[int, ...], dtype: DTypeLike = np.uint8) -> NDAr
 
 
 def used_part(array: NDArray[Any]) -> NDArray[Any]:
-    """A one-dimensional array without the zeros at its end, as pickles store it.
-
-    :param array: from :func:`untouched`
-    """
+    """A one-dimensional array without the zeros at its end, as pickles store it."""
     used = np.flatnonzero(array)
     return array[: used[-1] + 1 if len(used) else 0].copy()
 
 
 def extended(part: NDArray[Any], length: int) -> NDArray[Any]:
-    """The array of which :func:`used_part` is the beginning.
-
-    :param part: from :func:`used_part`
-    :param length: length of the array
-    """
+    """The array of which :func:`used_part` is the beginning."""
     whole = untouched(length, part.dtype)
     whole[: len(part)] = part
     return whole
 
 
 def pages(nbytes: int) -> mmap.mmap:
-    """Anonymous memory from the operating system, freed when the object is dropped.
-
-    :param nbytes: the size, rounded up to whole pages
-    """
+    """Anonymous memory from the operating system, freed when the object is dropped."""
     try:
         if sys.platform == "win32":
             return mmap.mmap(-1, nbytes)
@@ -102,11 +89,7 @@ class BatchMemory:
         return sum(block.nbytes for block in self._blocks)
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """An array with undefined content, like ``numpy.empty``.
-
-        :param shape: shape of the array
-        :param dtype: type of its elements
-        """
+        """An array with undefined content, like ``numpy.empty``."""
         nbytes = math.prod(shape) * dtype.itemsize
         if not _MIN_BATCH_NBYTES <= nbytes <= _MAX_BATCH_NBYTES:
             return np.empty(shape, dtype)

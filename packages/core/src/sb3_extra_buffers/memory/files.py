@@ -10,11 +10,7 @@ from numpy.typing import NDArray
 
 
 def write_all(file: BinaryIO, content: bytes | memoryview) -> None:
-    """Write all bytes: the system may accept fewer at a time.
-
-    :param file: an unbuffered file
-    :param content: the bytes
-    """
+    """Write all bytes: the system may accept fewer at a time."""
     rest = memoryview(content)
     while rest:
         rest = rest[file.write(rest) :]

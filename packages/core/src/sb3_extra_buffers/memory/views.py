@@ -33,13 +33,7 @@ class ByteSource(Protocol):
 
 
 def view_bytes(owner: str, argument: str, buffer: Buffer, *, writable: bool = False) -> memoryview:
-    """A flat view of the bytes of a buffer, or an error that says why there is none.
-
-    :param owner: the name of the caller, for the error
-    :param argument: the argument's name, for the error
-    :param buffer: any object with the buffer protocol
-    :param writable: whether it will be written to
-    """
+    """A flat view of the bytes of a buffer, or an error that says why there is none."""
     try:
         view = memoryview(buffer)
     except (TypeError, ValueError) as error:

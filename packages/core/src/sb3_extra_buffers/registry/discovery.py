@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sb3_extra_buffers.errors import UnknownPluginError
+from sb3_extra_buffers.errors.install import install_command
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -73,4 +74,4 @@ def _hint(kind: str, name: str, installed: Collection[str], homes: Mapping[str, 
 
 
 def _install(name: str, homes: Mapping[str, str]) -> str:
-    return f"{name!r} is not installed. Run: pip install {homes[name]}"
+    return f"{name!r} is not installed. Run: {install_command(homes[name])}"

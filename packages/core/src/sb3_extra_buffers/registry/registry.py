@@ -18,6 +18,7 @@ from sb3_extra_buffers.errors import (
     PluginLoadError,
     PluginProtocolError,
 )
+from sb3_extra_buffers.errors.install import install_command
 from sb3_extra_buffers.registry.discovery import Offer, find_offers, unknown_name
 from sb3_extra_buffers.registry.plugin import PROJECT, Plugin
 
@@ -116,10 +117,13 @@ class Registry(Generic[P]):
         try:
             self._manager.register(offer.entry_point.load(), name=name)
             self._manager.check_pending()  # a misspelt hook name is an error, not a plugin that offers nothing
-        except (Exception, SystemExit) as cause:  # a broken plugin must not end the process
+        except BaseException as cause:
             # pluggy leaves a plugin half registered when its hook raises, and would ignore it from then on.
             if self._manager.has_plugin(name):
                 self._manager.unregister(name=name)
+            # The plugin is to blame for an error, or for an attempt to end the process; not for an interrupt.
+            if isinstance(cause, MemoryError) or not isinstance(cause, (Exception, SystemExit)):
+                raise
             text = f"{type(cause).__name__}: {cause}"
             raise PluginLoadError(self.kind.label, name, str(offer), text) from cause
         return self._check(name, offer)
@@ -143,6 +147,6 @@ class Registry(Generic[P]):
                 str(offer),
                 f"protocol {plugin.protocol}",
                 f"protocol {self.kind.protocol}",
-                f"Upgrade {older}: pip install --upgrade {older}",
+                f"Upgrade {older}: {install_command(older, upgrade=True)}",
             )
         return plugin

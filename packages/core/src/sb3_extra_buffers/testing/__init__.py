@@ -56,6 +56,5 @@ def __getattr__(name: str) -> Any:
     try:
         from sb3_extra_buffers.frames import testing
     except ModuleNotFoundError as error:
-        hint = "Run: pip install sb3-extra-buffers-storage"
-        raise MissingExtraError(f"{__name__}.{name}", "sb3-extra-buffers-storage", "", hint=hint) from error
+        raise MissingExtraError(f"{__name__}.{name}", "sb3-extra-buffers-storage", "") from error
     return getattr(testing, name)

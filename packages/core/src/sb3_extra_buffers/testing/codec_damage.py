@@ -10,7 +10,7 @@ import numpy as np
 from sb3_extra_buffers.codecs import Codec, decode_batch
 from sb3_extra_buffers.errors import PayloadError
 from sb3_extra_buffers.memory import Bytes, FlatBytes
-from sb3_extra_buffers.testing.codec_subject import CODEC_RULES, CodecSubject, as_bytes, decoded, sample
+from sb3_extra_buffers.testing.codec_subject import CODEC_RULES, CodecSubject, as_bytes, cases, decoded, sample
 from sb3_extra_buffers.testing.content import GuardedRows
 from sb3_extra_buffers.testing.rule import NotApplicable, expect, expect_raises
 
@@ -65,41 +65,30 @@ def _attack(codec: Codec, kind: str, damage: str, payload: bytes) -> Bytes | Non
     "damage-contained", "A damaged payload raises PayloadError or decodes to a wrong cell, within bounds."
 )
 def damage_contained(subject: CodecSubject) -> None:
-    for dtype, count in _CELLS:
-        codec = subject.bind(dtype, count)
-        for kind in _KINDS:
-            cell = sample(codec, kind)
-            payload = as_bytes(codec.encode(cell))
-            for damage, damaged in _damaged(payload):
-                _attack(codec, kind, damage, damaged)
-                expect((decoded(codec, payload) == cell).all(), f"after a payload {damage}, sound ones decode wrongly")
+    for codec, kind, cell, payload in cases(subject, _CELLS, _KINDS):
+        for damage, damaged in _damaged(payload):
+            _attack(codec, kind, damage, damaged)
+            expect((decoded(codec, payload) == cell).all(), f"after a payload {damage}, sound ones decode wrongly")
 
 
 @CODEC_RULES.rule(
     "damage-detected", "With detects_corruption, a damaged payload never decodes to a wrong cell in silence."
 )
 def damage_detected(subject: CodecSubject) -> None:
-    for dtype, count in _CELLS:
-        codec = subject.bind(dtype, count)
+    for codec, kind, cell, payload in cases(subject, _CELLS, _KINDS):
         if not codec.detects_corruption:
             raise NotApplicable("the codec does not declare detects_corruption")
-        for kind in _KINDS:
-            cell = sample(codec, kind)
-            for damage, damaged in _damaged(as_bytes(codec.encode(cell))):
-                back = _attack(codec, kind, damage, damaged)
-                silent = back is not None and not (back == cell).all()
-                expect(
-                    not silent, f"the payload of {codec.cell} of {kind}, {damage}, gave a wrong cell without an error"
-                )
+        for damage, damaged in _damaged(payload):
+            back = _attack(codec, kind, damage, damaged)
+            silent = back is not None and not (back == cell).all()
+            expect(not silent, f"the payload of {codec.cell} of {kind}, {damage}, gave a wrong cell without an error")
 
 
 @CODEC_RULES.rule("never-empty", "A payload has at least one byte, and an empty one is refused.")
 def never_empty(subject: CodecSubject) -> None:
-    for dtype, count in _CELLS:
-        codec = subject.bind(dtype, count)
-        for kind in _KINDS:
-            expect(len(as_bytes(codec.encode(sample(codec, kind)))), f"{codec.cell} of {kind} has an empty payload")
-            expect(_attack(codec, kind, "emptied", b"") is None, f"an empty payload decoded to {codec.cell}")
+    for codec, kind, _, payload in cases(subject, _CELLS, _KINDS):
+        expect(payload, f"{codec.cell} of {kind} has an empty payload")
+        expect(_attack(codec, kind, "emptied", b"") is None, f"an empty payload decoded to {codec.cell}")
 
 
 @CODEC_RULES.rule("bounded-memory", "A payload that holds far more than a cell is refused without expanding all of it.")

@@ -48,6 +48,8 @@ def declares_itself(subject: CodecSubject) -> None:
     expect(isinstance(codec.detects_corruption, bool), "detects_corruption is not a bool")
     bound = codec.max_encoded_nbytes
     expect(isinstance(bound, int) and bound >= 1, f"max_encoded_nbytes is {bound!r}")
+    batches = [name for name in ("encode_batch", "decode_batch") if hasattr(codec, name)]
+    expect(len(batches) != 1, f"of the two methods for batches it has {batches} only")
     share = codec.min_nbytes_per_thread if isinstance(codec, ThreadedCodec) else None
     expect(share is None or (type(share) is int and share >= 1), f"min_nbytes_per_thread is {share!r}")
 
@@ -152,14 +154,11 @@ def golden(subject: CodecSubject) -> None:
     expect(entries, f"{subject.golden} holds no payload")
     for entry in entries:
         codec = subject.plugin.factory(subject.plugin.complete(entry.spec), entry.cell)
-        expect(
-            decoded(codec, entry.payload).tobytes() == entry.raw, f"{entry.title}: the frozen payload decodes wrongly"
-        )
+        back = decoded(codec, entry.payload).tobytes()
+        expect(back == entry.raw, f"{entry.title}: the frozen payload decodes wrongly")
         if subject.frozen_encoding:
-            payload = as_bytes(codec.encode(entry.raw))
-            expect(
-                payload == entry.payload, f"{entry.title}: the cell is encoded to another payload than the frozen one"
-            )
+            same = as_bytes(codec.encode(entry.raw)) == entry.payload
+            expect(same, f"{entry.title}: the cell is encoded to another payload than the frozen one")
 
 
 def _round_trips(codec: Codec, seeds: range) -> int:

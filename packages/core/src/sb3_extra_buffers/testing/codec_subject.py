@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,17 @@ CODEC_RULES: RuleBook[CodecSubject] = RuleBook()
 def sample(codec: Codec, kind: str = "runs", seed: int = 0) -> Bytes:
     """A cell of the given kind of content for a bound codec."""
     return content(kind, codec.cell, seed)
+
+
+def cases(
+    subject: CodecSubject, cells: Iterable[tuple[Any, int]], kinds: Iterable[str] = ("runs", "noise")
+) -> Iterator[tuple[Codec, str, Bytes, bytes]]:
+    """For each dtype and count, and each kind of content: the codec, the kind, a cell and its payload."""
+    for dtype, count in cells:
+        codec = subject.bind(dtype, count)
+        for kind in kinds:
+            cell = sample(codec, kind)
+            yield codec, kind, cell, as_bytes(codec.encode(cell))
 
 
 def as_bytes(payload: Buffer) -> bytes:

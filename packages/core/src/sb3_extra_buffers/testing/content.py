@@ -26,21 +26,9 @@ DTYPES: tuple[np.dtype[Any], ...] = tuple(
 COUNTS = (1, 2, 255, 256, 257, 65535, 65536, 65537)
 
 
-def _noise(cell: CellSpec, random: np.random.Generator) -> Bytes:
-    return random.integers(0, 256, cell.nbytes, np.uint8)
-
-
 def _elements(cell: CellSpec, values: NDArray[Any]) -> Bytes:
     """One row of bytes per element, cut or repeated to the cell's count."""
     return np.resize(values, (cell.count, cell.dtype.itemsize)).reshape(-1)
-
-
-def _constant(cell: CellSpec, random: np.random.Generator) -> Bytes:
-    return _elements(cell, random.integers(0, 256, (1, cell.dtype.itemsize), np.uint8))
-
-
-def _alternating(cell: CellSpec, random: np.random.Generator) -> Bytes:
-    return _elements(cell, random.integers(0, 256, (2, cell.dtype.itemsize), np.uint8))
 
 
 def _runs(cell: CellSpec, random: np.random.Generator) -> Bytes:
@@ -56,18 +44,14 @@ def _short_runs(cell: CellSpec, random: np.random.Generator) -> Bytes:
     return _elements(cell, np.repeat(values, random.integers(1, 4, 3000), axis=0))
 
 
-def _ramp(cell: CellSpec, _random: np.random.Generator) -> Bytes:
-    """Every element differs from the one before it."""
-    return np.resize(np.arange(cell.nbytes, dtype=np.uint64).view(np.uint8), cell.nbytes)
-
-
 CONTENTS: dict[str, Callable[[CellSpec, np.random.Generator], Bytes]] = {
-    "constant": _constant,
+    "constant": lambda cell, random: _elements(cell, random.integers(0, 256, (1, cell.dtype.itemsize), np.uint8)),
     "runs": _runs,
-    "alternation": _alternating,
+    "alternation": lambda cell, random: _elements(cell, random.integers(0, 256, (2, cell.dtype.itemsize), np.uint8)),
     "short runs": _short_runs,
-    "ramp": _ramp,
-    "noise": _noise,
+    # Every element differs from the one before it.
+    "ramp": lambda cell, _: np.resize(np.arange(cell.nbytes, dtype=np.uint64).view(np.uint8), cell.nbytes),
+    "noise": lambda cell, random: random.integers(0, 256, cell.nbytes, np.uint8),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,16 @@ from sb3_extra_buffers.heaps import (
     StateError,
     StatefulHeap,
 )
-from sb3_extra_buffers.testing.heap_subject import HEAP_RULES, HeapSubject, absent, expect_holds, held, payload, put
+from sb3_extra_buffers.testing.heap_subject import (
+    HEAP_RULES,
+    HeapSubject,
+    absent,
+    expect_holds,
+    fill,
+    held,
+    payload,
+    put,
+)
 from sb3_extra_buffers.testing.rule import NotApplicable, expect, expect_raises
 
 
@@ -33,6 +43,7 @@ def declarations(subject: HeapSubject) -> None:
     known = {*plugin.required, *plugin.parameters}
     expect(set(plugin.local) <= known, f"local names {plugin.local}, the parameters are {sorted(known)}")
     expect(not plugin.fits_worst_case or "capacity" in known, "fits_worst_case, but capacity is no parameter")
+    expect(plugin.grows or "capacity" in known, "it neither grows nor has a parameter capacity")
     expect(not (plugin.grows and "capacity" in known), "grows, but capacity is a parameter")
     elsewhere = isinstance(heap, RemoteHeap) or (isinstance(heap, FileHeap) and not heap.payloads_in_memory)
     expect(not (plugin.in_memory and elsewhere), "in_memory, but payloads are elsewhere")
@@ -43,8 +54,7 @@ def grows(subject: HeapSubject) -> None:
     if not subject.plugin.grows:
         raise NotApplicable("the plugin does not declare grows")
     heap, model = subject.create(64), {cell: payload(cell, 0, 1 << 18) for cell in range(64)}
-    for cell, content in model.items():
-        put(heap, [cell], [content])
+    fill(heap, model)
     expect_holds(heap, model, f"after writing {len(model) << 18} bytes")
     expect(heap.evicted == Evictions(), f"{heap.evicted} although the heap grows")
 
@@ -79,8 +89,7 @@ def bring(subject: HeapSubject) -> None:
     if not isinstance(heap, RemoteHeap):
         raise absent("bring")
     model = {cell: payload(cell, 0, 1 + 700 * cell) for cell in range(45)}
-    for cell, content in model.items():
-        put(heap, [cell], [content])
+    fill(heap, model)
     for cells in ([3], [44, 0, 44, 7, 7], list(range(44, -1, -1)), []):
         starts, lengths = heap.locate(np.array(cells, np.int64))
         source, places = heap.bring(starts, lengths)
@@ -92,7 +101,7 @@ def bring(subject: HeapSubject) -> None:
     expect_holds(heap, model, "after fetching")
 
 
-def _saved(heap: StatefulHeap, known: dict[str, list[Piece]]) -> State:
+def _saved(heap: Any, known: dict[str, list[Piece]]) -> State:
     """The state as a checkpoint hands it over: facts by JSON, arrays read-only, logs in the pieces that were saved."""
     state, pieces = heap.state(), {}
     for log in state.logs:
@@ -108,25 +117,25 @@ def _saved(heap: StatefulHeap, known: dict[str, list[Piece]]) -> State:
     return State(json.loads(json.dumps(state.facts)), arrays, [], pieces)
 
 
-def _stateful(subject: HeapSubject, cells: int, nbytes: int) -> tuple[Heap, StatefulHeap]:
+def _stateful(subject: HeapSubject, cells: int, nbytes: int) -> Any:
     heap = subject.with_room(cells, nbytes)
     if not isinstance(heap, StatefulHeap):
         raise absent("state and restore")
-    return heap, heap
+    return heap
 
 
 @HEAP_RULES.rule("state", "A restored heap has the same payloads and counts, and is independent of the original.")
 def restores(subject: HeapSubject) -> None:
     random, known = np.random.default_rng(6), dict[str, list[Piece]]()
     room = 4096 if subject.evicts else 1 << 16
-    heap, stateful = _stateful(subject, 30, room)
+    heap = _stateful(subject, 30, room)
     for lap in range(8):
         for step in range(lap * 5):
             cells = random.permutation(30)[: random.integers(1, 4)].tolist()
             put(heap, cells, [payload(cell, step, 16 * int(random.integers(1, 30))) for cell in cells])
         before = held(heap)
-        twin, empty = _stateful(subject, 30, room)
-        empty.restore(_saved(stateful, known))
+        twin = _stateful(subject, 30, room)
+        twin.restore(_saved(heap, known))
         expect_holds(twin, before, f"the restored heap, time {lap}")
         expect(twin.evicted == heap.evicted, f"the restored heap says {twin.evicted}, the original {heap.evicted}")
         put(twin, [3, 29], [b"three", b"new"])
@@ -139,11 +148,11 @@ def restores(subject: HeapSubject) -> None:
 @HEAP_RULES.rule("state-keeps-order", "A restored heap evicts the same rows next as the original.")
 def state_keeps_order(subject: HeapSubject) -> None:
     room = 1000 if subject.evicts else 1 << 16
-    heap, stateful = _stateful(subject, 60, room)
+    heap = _stateful(subject, 60, room)
     for step in range(30):
         put(heap, [2 * step, 2 * step + 1], [payload(step, 0, 70), payload(step, 1, 30)])
-    twin, empty = _stateful(subject, 60, room)
-    empty.restore(_saved(stateful, {}))
+    twin = _stateful(subject, 60, room)
+    twin.restore(_saved(heap, {}))
     expect_same_order(heap, twin, "the restored heap")
 
 
@@ -159,30 +168,29 @@ def expect_same_order(heap: Heap, twin: Heap, what: str) -> None:
 
 @HEAP_RULES.rule("state-refused", "A state of another number of cells, or one with missing parts, raises StateError.")
 def state_refused(subject: HeapSubject) -> None:
-    heap, stateful = _stateful(subject, 20, 4096)
+    heap = _stateful(subject, 20, 4096)
     for cell in range(10):
         put(heap, [cell], [payload(cell, 0, 100)])
-    state = _saved(stateful, {})
-    other, empty = _stateful(subject, 21, 4096)
-    expect_raises(StateError, "the state of a heap of 20 cells", empty.restore, state)
+    state = _saved(heap, {})
+    other = _stateful(subject, 21, 4096)
+    expect_raises(StateError, "the state of a heap of 20 cells", other.restore, state)
     for name in state.arrays:
         rest = {key: array for key, array in state.arrays.items() if key != name}
-        _, empty = _stateful(subject, 20, 4096)
-        lacking = State(state.facts, rest, [], state.pieces)
-        expect_raises(StateError, f"a state without the array {name!r}", empty.restore, lacking)
+        lacking, twin = State(state.facts, rest, [], state.pieces), _stateful(subject, 20, 4096)
+        expect_raises(StateError, f"a state without the array {name!r}", twin.restore, lacking)
     if state.pieces:
-        _, empty = _stateful(subject, 20, 4096)
-        expect_raises(StateError, "a state without payloads", empty.restore, State(state.facts, state.arrays))
+        twin = _stateful(subject, 20, 4096)
+        expect_raises(StateError, "a state without payloads", twin.restore, State(state.facts, state.arrays))
     expect(not held(other), "a heap that refused a state holds something")
 
 
 @HEAP_RULES.rule("state-logs", "Bytes of a log keep their position and content, so that each is saved once.")
 def state_logs(subject: HeapSubject) -> None:
-    heap, stateful = _stateful(subject, 30, 4096 if subject.evicts else 1 << 20)
+    heap = _stateful(subject, 30, 4096 if subject.evicts else 1 << 20)
     seen: dict[str, tuple[int, bytes]] = {}
     for step in range(200):
         put(heap, [step * 7 % 30], [payload(step, 0, 400 * (1 + step % 9))])
-        state = stateful.state()
+        state = heap.state()
         if not state.logs:
             raise NotApplicable("the state of the heap has no logs")
         for log in state.logs:

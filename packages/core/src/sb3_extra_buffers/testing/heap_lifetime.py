@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import copy
+import gc
+import inspect
+import itertools
 import pickle
+import sys
+from collections.abc import Callable
+from functools import partial
+from types import FrameType
+from typing import Any
 
 import numpy as np
 
-from sb3_extra_buffers.heaps import Evictions, MovingHeap
+from sb3_extra_buffers.heaps import DirectHeap, Evictions, MovingHeap
 from sb3_extra_buffers.testing.content import expect_steady_memory
 from sb3_extra_buffers.testing.heap_capabilities import expect_same_order
-from sb3_extra_buffers.testing.heap_subject import HEAP_RULES, HeapSubject, absent, expect_holds, held, payload, put
+from sb3_extra_buffers.testing.heap_subject import (
+    HEAP_RULES,
+    HeapSubject,
+    absent,
+    expect_holds,
+    fill,
+    held,
+    payload,
+    put,
+)
 from sb3_extra_buffers.testing.processes import in_forked_child
 from sb3_extra_buffers.testing.rule import NotApplicable, expect
 
@@ -84,6 +101,87 @@ def heap_leaks(subject: HeapSubject) -> None:
     expect(max(late) - min(late) <= _SLACK, f"nbytes went from {min(late)} to {max(late)}")
 
 
+def _interrupted(call: Callable[[], object], kind: type[BaseException], tried: set[object]) -> bool:
+    """Raise an exception at the first line of a call, or of what it calls, that is not among those that were tried.
+
+    :return: whether there was such a line
+    """
+    before, count = sys.gettrace(), len(tried)
+
+    def trace(frame: FrameType, event: str, _argument: object) -> Any:
+        place = frame.f_code, frame.f_lineno, event
+        # Not in generators: Python ignores exceptions while it closes one.
+        is_line = event in ("line", "return") and not frame.f_code.co_flags & inspect.CO_GENERATOR
+        if is_line and place not in tried:
+            tried.add(place)
+            raise kind("raised by the conformance kit")  # which also ends the tracing
+        return trace
+
+    # Finalizers of other objects must not run meanwhile: what is raised in them is lost.
+    gc.collect(0)
+    gc.disable()
+    sys.settrace(trace)
+    try:
+        call()
+    except (KeyboardInterrupt, MemoryError):
+        if len(tried) == count:
+            raise
+    finally:
+        sys.settrace(before)
+        gc.enable()
+    return len(tried) > count
+
+
+@HEAP_RULES.rule(
+    "interrupts", "A write or clear() that is interrupted at any line is complete, or its cells are as before or empty."
+)
+def interrupts(subject: HeapSubject) -> None:
+    size, evicts = 400 if subject.is_limited else 6000, subject.evicts
+    heap = subject.with_room(12, 3100 if evicts else 1 << 24)
+    model, row_of, lost = dict[int, bytes](), dict[int, int](), [0, 0, 0]
+    attempts = itertools.count()
+
+    def judge(row: dict[int, bytes], what: str) -> None:
+        """Compare with the model what was there before, the row, and the counts."""
+        found, number = held(heap), next(attempts)
+        if all(found.get(cell) == content for cell, content in row.items()):
+            model.update(row)
+            row_of.update(dict.fromkeys(row, number))
+        gone = model.keys() - found.keys()
+        evicted = gone - row.keys()
+        expect(evicts or not evicted, f"{what}: cells {sorted(evicted)} are gone")
+        lost[0] += len({row_of[cell] for cell in evicted})
+        lost[1] += len(evicted)
+        lost[2] += sum(len(model[cell]) for cell in evicted)
+        for cell in gone:
+            del model[cell]
+        expect_holds(heap, model, what)
+        expect(heap.evicted == Evictions(*lost), f"{what}: {heap.evicted}, expected {Evictions(*lost)}")
+
+    for cells in ([0, 1, 2], [3], [4, 5, 6, 7], [0], [8, 3, 0], [7], [11, 1, 2]):
+        for kind in (KeyboardInterrupt, MemoryError):
+            tried, is_over = set[object](), False
+            while not is_over:
+                row = {cell: payload(cell, len(tried), size + 16 * cell) for cell in cells}
+                write = partial(put, heap, cells, list(row.values()))
+                if isinstance(heap, DirectHeap) and len(cells) == 1:
+                    write = partial(heap.put, cells[0], [np.frombuffer(row[cells[0]], np.uint8)], len(row[cells[0]]))
+                is_over = not _interrupted(write, kind, tried)
+                judge(row, f"{kind.__name__} at line {len(tried)} of writing cells {cells}")
+    expect(subject.is_limited or heap.capacity <= 4 * heap.live + _SLACK, f"the capacity has become {heap.capacity}")
+    tried, is_over, evicted = set(), False, heap.evicted
+    while not is_over:
+        is_over = not _interrupted(heap.clear, KeyboardInterrupt, tried)
+        if is_over or not held(heap):
+            model, evicted = {}, Evictions()
+        what = f"KeyboardInterrupt at line {len(tried)} of clear()"
+        expect_holds(heap, model, what)
+        expect(heap.evicted == evicted, f"{what}: {heap.evicted}, expected {evicted}")
+        if not is_over and not model:
+            model = {0: payload(0, len(tried), size)}
+            put(heap, [0], [model[0]])
+
+
 @HEAP_RULES.rule("clear", "A cleared heap is as good as new.")
 def clear(subject: HeapSubject) -> None:
     heap = subject.create(20)
@@ -127,8 +225,7 @@ def pickle_keeps_order(subject: HeapSubject) -> None:
 def fork(subject: HeapSubject) -> None:
     heap = subject.create(20)
     model = {cell: payload(cell, 0, 3000) for cell in range(20)}
-    for cell, data in model.items():
-        put(heap, [cell], [data])
+    fill(heap, model)
     in_forked_child(lambda: expect_holds(heap, model, "in the child"))
     put(heap, [0], [b"after"])
     expect_holds(heap, {**model, 0: b"after"}, "in the parent")

@@ -90,6 +90,12 @@ def put(heap: Heap, cells: Sequence[int], payloads: Sequence[bytes], slack: int 
     heap.commit(np.array([len(part) for part in payloads], np.int64))
 
 
+def fill(heap: Heap, model: dict[int, bytes]) -> None:
+    """Store each payload as a row of its own."""
+    for cell, content in model.items():
+        put(heap, [cell], [content])
+
+
 def held(heap: Heap) -> dict[int, bytes]:
     """Everything that can be located, by cell."""
     starts, lengths = heap.locate(np.arange(heap.cells))
@@ -100,9 +106,8 @@ def held(heap: Heap) -> dict[int, bytes]:
 def expect_holds(heap: Heap, expected: dict[int, bytes], what: str) -> None:
     """Fail unless the heap holds exactly this, and counts it right."""
     found = held(heap)
-    expect(
-        found.keys() == expected.keys(), f"{what}: cells {sorted(found.keys() ^ expected.keys())} differ in presence"
-    )
+    differ = sorted(found.keys() ^ expected.keys())
+    expect(not differ, f"{what}: cells {differ} differ in presence")
     wrong = [cell for cell in expected if found[cell] != expected[cell]]
     expect(not wrong, f"{what}: cells {wrong} hold other bytes")
     live = sum(map(len, expected.values()))

@@ -20,33 +20,15 @@ def in_forked_child(call: Callable[[], object]) -> None:
     """Run ``call`` in a forked child and fail if it fails or hangs there."""
     if "fork" not in multiprocessing.get_all_start_methods():
         raise NotApplicable("this platform cannot fork")
-    child = os.fork()
-    if not child:  # pragma: no cover - runs in the child, which leaves at once
-        code = 1
-        try:
-            call()
-            code = 0
-        finally:
-            os._exit(code)
-    _wait(child)
-
-
-def _wait(child: int) -> None:
-    import signal
-    import time
-
-    deadline = time.monotonic() + _TIMEOUT
-    while time.monotonic() < deadline:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            code = os.waitstatus_to_exitcode(status)
-            if code:
-                raise AssertionError(f"the forked child ended with exit code {code}")
-            return
-        time.sleep(0.005)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    raise AssertionError(f"the forked child was still running after {_TIMEOUT:.0f} s")
+    child = multiprocessing.get_context("fork").Process(target=call)
+    child.start()
+    child.join(_TIMEOUT)
+    if child.exitcode is None:
+        child.kill()
+        child.join()
+        raise AssertionError(f"the forked child was still running after {_TIMEOUT:.0f} s")
+    if child.exitcode:
+        raise AssertionError(f"the forked child ended with exit code {child.exitcode}")
 
 
 def in_fresh_process(function: Callable[..., Any], *args: Any) -> Any:
