@@ -7,7 +7,7 @@ import pytest
 
 from sb3_extra_buffers import checkpoints
 from sb3_extra_buffers.checkpoints import memory_map, reader
-from sb3_extra_buffers.checkpoints.array_file import check_source
+from sb3_extra_buffers.checkpoints.checksums import check_source
 from sb3_extra_buffers.checkpoints.format import CHECKSUM_BLOCK_NBYTES
 from sb3_extra_buffers.checkpoints.manifest import BLOCK_NBYTES
 from sb3_extra_buffers.errors import FileDamagedError
@@ -55,7 +55,7 @@ class Loaded:
     def __init__(self, path, verify=False):
         state, self.known = checkpoints.load_state(path, verify)
         (piece,) = state.pieces["7"]
-        self.content, self.table, self.begin = piece.content, state.arrays["table"], 0
+        self.content, self.table, self.begin = piece.raw, state.arrays["table"], 0
 
     def save(self, path):
         log = Log("7", self.begin, len(CONTENT), lambda low, high: [self.content[low:high]])
@@ -90,14 +90,28 @@ def test_damage_beside_what_is_copied_is_no_obstacle(damaged):
 
 
 @pytest.mark.parametrize("place", [5, 2 * BLOCK_NBYTES + 5])
-@pytest.mark.parametrize("elsewhere", [True, False])
-def test_a_damaged_block_is_not_taken_for_one_that_its_owner_has_changed(
-    place, elsewhere, damaged, tmp_path, is_mapped
-):
+def test_a_damaged_block_is_not_taken_for_one_that_its_owner_has_changed(place, damaged, is_mapped):
     path = damaged(TABLE, place)
-    owner = Loaded(path)
     block = place // BLOCK_NBYTES
-    with pytest.raises(FileDamagedError, match=rf"'table#{block}', bytes 0 to {BLOCK_NBYTES - 1}"):
+    with pytest.raises(FileDamagedError, match=rf"'table#{block}', bytes 0 to {BLOCK_NBYTES - 1}\. Use another copy"):
+        Loaded(path)
+
+
+@pytest.mark.skipif(not memory_map.can_map(), reason="a copy does not change with its file")
+@pytest.mark.parametrize("elsewhere", [True, False])
+@pytest.mark.parametrize("verify", [True, False])
+def test_a_block_that_is_damaged_after_loading_is_not_saved(elsewhere, verify, damaged, tmp_path):
+    path = damaged(TABLE, 5)
+    (segment,) = path.glob("segment-*")
+    with segment.open("r+b") as file:
+        place = file.read().index(TABLE[6:70].tobytes()) - 1
+        for content in (TABLE[5], TABLE[5] ^ 1):
+            file.seek(place)
+            file.write(bytes([content]))
+            file.flush()
+            if content == TABLE[5]:
+                owner = Loaded(path, verify)
+    with pytest.raises(FileDamagedError, match=r"'table#0', bytes 0 to"):
         owner.save(tmp_path / "other" if elsewhere else path)
 
 

@@ -1,6 +1,8 @@
 """Every altered, missing or added byte is found and named, and no header makes the reader allocate or hang."""
 
 import json
+import os
+import signal
 import tracemalloc
 from zlib import crc32
 
@@ -148,6 +150,41 @@ def test_a_name_that_is_there_twice_is_damage(tmp_path):
     (tmp_path / "a").write_bytes(header + crc32(header).to_bytes(4, "little") + content[-60:])
     with pytest.raises(FileDamagedError, match="twice"):
         checkpoints.open_arrays(tmp_path / "a")
+
+
+@pytest.fixture
+def no_waiting():
+    """An error instead of a test that never ends."""
+
+    def stop(*_):
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFO")
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "folder", "device"]
+)
+@pytest.mark.parametrize("name", ["manifest.safetensors", "segment-000001.safetensors"])
+def test_what_is_no_regular_file_is_refused_without_waiting(make, name, tmp_path, no_waiting):
+    path = tmp_path / "state"
+    checkpoints.save_state(path, checkpoints.State({}, {"x": np.arange(9000)}), {})
+    _, known = checkpoints.load_state(path)
+    (path / name).unlink()
+    make(path / name)
+    for verify in (False, True):
+        with pytest.raises(ForeignFileError, match=rf"{name}.*it is a (folder|pipe or a device)"):
+            checkpoints.load_state(path, verify)
+        with pytest.raises(ForeignFileError, match=r"it is a (folder|pipe or a device)"):
+            checkpoints.open_arrays(path / name, verify=verify)
+    if not (path / name).is_dir():
+        checkpoints.save_state(path, checkpoints.State({}, {"x": np.arange(9001)}), {}, known)
+        assert checkpoints.load_state(path, verify=True)[0].arrays["x"].size == 9001
 
 
 SIZES = st.integers(-1, 70) | st.integers(0, 1 << 66) | st.none() | st.floats() | st.text(max_size=2)

@@ -172,7 +172,7 @@ def test_a_file_that_the_system_does_not_open_is_named_with_what_to_do(number, t
     def refusing(*_):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(Path, "open", refusing)
+    monkeypatch.setattr(os, "open", refusing)
     with pytest.raises(FileReadError, match=rf"manifest.safetensors cannot be opened: {REFUSALS[number]}"):
         checkpoints.load_state(tmp_path / "state")
 

@@ -64,7 +64,8 @@ def test_what_is_reached_is_what_following_each_frame_finds():
         chunks = np.zeros(streams.slots, np.bool_)
         chunks[slot] = True
         expected = [reference for reference in references.tolist() if slot in slots_of(streams, reference)]
-        assert streams.reaching(chunks).tolist() == expected
+        everything = np.arange(len(streams.newest) - streams.streams)
+        assert np.flatnonzero(streams.reaching(chunks, everything)).tolist() == expected
 
 
 def test_a_chunk_has_as_many_users_as_reach_into_it():

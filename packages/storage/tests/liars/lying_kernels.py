@@ -8,6 +8,7 @@ import numpy as np
 
 from sb3_extra_buffers.errors import PayloadError
 from sb3_extra_buffers.frames.numpy_kernels import NumpyKernels
+from sb3_extra_buffers.frames.streams import NONE
 
 
 class Honest(NumpyKernels):
@@ -43,8 +44,7 @@ class StoresAgain(Honest):
     breaks = frozenset({"same-numbers"})
 
     def write(self, streams, references, rows, begin, next_rows=None, /):
-        for stream in range(streams.streams):
-            streams.forget_last(stream)
+        streams.last_number[:] = NONE
         return super().write(streams, references, rows, begin, next_rows)
 
 

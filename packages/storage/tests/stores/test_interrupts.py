@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sb3_extra_buffers import stores
+from sb3_extra_buffers import frames, stores
 from sb3_extra_buffers.codecs import CellSpec, CodecSpec, bind
+from sb3_extra_buffers.frames import FrameGeometry, Streams
 from sb3_extra_buffers.heaps import create
 from sb3_extra_buffers.stores import (
     CellStore,
@@ -22,31 +23,36 @@ from sb3_extra_buffers.stores import (
     StoreRequest,
     build_stores,
 )
+from sb3_extra_buffers.stores.auto import Role
+from sb3_extra_buffers.stores.chunks import ChunkStore
+from sb3_extra_buffers.stores.frames import FrameStore, slots_for
 from sb3_extra_buffers.stores.sparse import SparseStore
 
 FOLDER = str(Path(stores.__file__).parent)
+FOLDERS = FOLDER, str(Path(frames.__file__).parent)
+ERRORS = [KeyboardInterrupt, MemoryError]
 CELLS, ENVS, NBYTES = 12, 2, 24
 CODEC = bind("rle", CellSpec(np.uint8, NBYTES))
 
 
-def interrupted(call, line):
-    """Call a function and interrupt it at a line of the package ``stores``; return whether it got there."""
+def interrupted(call, line, error=KeyboardInterrupt):
+    """Call a function and interrupt it at a line of ``stores`` or ``frames``; return whether it got there."""
 
     def trace(frame, event, _):
         nonlocal line
-        if not frame.f_code.co_filename.startswith(FOLDER):
+        if not frame.f_code.co_filename.startswith(FOLDERS):
             return None
         if event == "line":
             line -= 1
             if line < 0:
-                raise KeyboardInterrupt
+                raise error
         return trace
 
     before = sys.gettrace()
     sys.settrace(trace)
     try:
         call()
-    except KeyboardInterrupt:
+    except error:
         return True
     finally:
         sys.settrace(before)
@@ -79,13 +85,18 @@ class Sparse:
         self.sparse.read(cells, out)
 
 
-def cells_of(batch=0, first=0, heap=None):
-    return CellStore(CODEC, create("memory", 2 * CELLS) if heap is None else heap, first, CELLS, batch=batch)
+#: A heap with room for everything, one that evicts, and one in a file.
+HEAPS = {"memory": {}, "ring": {"capacity": 7 * NBYTES}, "mmap": {"capacity": 7 * NBYTES}}
 
 
-def pair(batch=0):
-    heap = create("memory", 2 * CELLS)
-    return cells_of(batch, 0, heap), cells_of(0, CELLS, heap)
+def cells_of(batch=0, first=0, heap="memory"):
+    own = create(heap, 2 * CELLS, **HEAPS[heap]) if isinstance(heap, str) else heap
+    return CellStore(CODEC, own, first, CELLS, batch=batch)
+
+
+def pair(batch=0, heap="memory"):
+    own = create(heap, 2 * CELLS, **HEAPS[heap])
+    return cells_of(batch, 0, own), cells_of(0, CELLS, own)
 
 
 def raw():
@@ -133,6 +144,12 @@ KINDS = {
     "requested codec, pair": (lambda: requested(codec=CodecSpec("rle"), shape=(NBYTES,), has_next=True), True),
     "deferred frames": (Images, True),
 }
+for place in ("ring", "mmap"):
+    KINDS[f"cells, {place} that evicts"] = (lambda place=place: cells_of(heap=place), False)
+    KINDS[f"shared, {place} that evicts"] = (
+        lambda place=place: SharedStore(*pair(heap=place), ENVS, is_bounded=True),
+        True,
+    )
 
 
 def steps_of(nbytes, count):
@@ -151,9 +168,10 @@ def steps_of(nbytes, count):
 class Checked:
     """A store beside plain arrays."""
 
-    def __init__(self, store, has_next):
+    def __init__(self, store, has_next, *, evicts=False):
         self.store, self.has_next = store, has_next
         self.plain = np.zeros((1 + has_next, CELLS, store.row_nbytes), np.uint8)
+        self.evicts = evicts
 
     def call(self, cells, obs, next_obs):
         if self.has_next:
@@ -164,19 +182,23 @@ class Checked:
     def write(self, cells, obs, next_obs):
         self.call(cells, obs, next_obs)
         self.plain[:, cells] = [obs, next_obs][: 1 + self.has_next]
+        assert not self.evicts or self.store.holds(cells).all()
 
     def wrong(self, cells):
-        """Number of rows that are not as they were written."""
+        """Number of rows that are not as they were written; on a heap that evicts, of those that are held."""
+        if self.evicts:
+            cells = cells[self.store.holds(cells)]
         found = np.full((1 + self.has_next, len(cells), self.store.row_nbytes), 99, np.uint8)
         self.store.read(cells, *found)
         return int((found != self.plain[:, cells]).any(axis=2).sum())
 
 
+@pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("again", ["the same", "other rows"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_after_an_interrupt_at_any_line_the_write_can_be_repeated(kind, again):
+def test_after_an_interrupt_at_any_line_the_write_can_be_repeated(kind, again, error):
     make, has_next = KINDS[kind]
-    checked, everything, hits = Checked(make(), has_next), np.arange(CELLS), 0
+    checked, everything, hits = Checked(make(), has_next, evicts="evicts" in kind), np.arange(CELLS), 0
     steps = [*steps_of(checked.store.row_nbytes, 22)]
     # Overwriting begins after 6 steps; chunks of frames are complete after 14 or fewer.
     chosen = {0, 1, 2, 7, 13, 14, 15, 16} if kind == "deferred frames" else set(range(9))
@@ -184,7 +206,7 @@ def test_after_an_interrupt_at_any_line_the_write_can_be_repeated(kind, again):
         line, others = 0, np.setdiff1d(everything, cells)
         while number in chosen:
             twin = copy.deepcopy(checked)
-            if not interrupted(lambda: twin.call(cells, obs, next_obs), line):  # noqa: B023
+            if not interrupted(lambda: twin.call(cells, obs, next_obs), line, error):  # noqa: B023
                 break
             where = f"{kind}, step {number}, line {line}"
             assert twin.wrong(others) == 0, where
@@ -199,6 +221,134 @@ def test_after_an_interrupt_at_any_line_the_write_can_be_repeated(kind, again):
         checked.write(cells, obs, next_obs)
         assert checked.wrong(everything) == 0
     assert hits >= 3 * len(chosen)
+
+
+#: How chunks are stored, and on which heap: the last two hold about half of the steps.
+FRAMES = {
+    "patches": (None, None, "memory", {}),
+    "codec": (CodecSpec("gzip", {"level": 1}), None, "memory", {}),
+    "chosen codec": (Role.PATCHES, None, "memory", {}),
+    "codec if large": (None, Role.PATCHES, "memory", {}),
+    "ring that evicts": (None, None, "ring", {"capacity": 4000}),
+    "codec, ring that evicts": (CodecSpec("rle"), None, "ring", {"capacity": 3000}),
+    "mmap that evicts": (None, None, "mmap", {"capacity": 4000}),
+}
+
+
+class FrameSteps:
+    """A frame store of two environments beside plain arrays. Scenes stay alike, then change: reference frames come and
+    go.
+    """
+
+    GEOMETRY, STEPS, CHUNK = FrameGeometry(2, 1, 300), 40, 4
+
+    def __init__(self, how):
+        every, fallback, name, parameters = FRAMES[how]
+        cells, geometry, kernels = ENVS * self.STEPS, self.GEOMETRY, frames.create()
+        slots = slots_for(geometry, self.CHUNK, ENVS, 2 * cells)
+        self.heap = create(name, slots, **parameters)
+        chunks = ChunkStore(kernels, every, fallback, self.heap, 0, slots, ENVS, geometry.frame_nbytes)
+        self.store = FrameStore(Streams(geometry, self.CHUNK, ENVS, cells, slots, 2), chunks, kernels, cells)
+        self.plain, self.written = np.zeros((2, cells, 600), np.uint8), np.zeros(cells, bool)
+
+    def step(self, number):
+        found = []
+        for shown in (number, number + 1):
+            scene = np.random.default_rng([0, 1, 2, 2, 3][shown // 12 % 5]).integers(1, 256, (ENVS, 2, 300))
+            scene[:, 0, shown % 290 : shown % 290 + 4] = shown % 256
+            scene[:, 1, (shown + 1) % 290 : (shown + 1) % 290 + 4] = (shown + 1) % 256
+            found.append(scene.astype(np.uint8).reshape(ENVS, -1))
+        return ENVS * (number % self.STEPS) + np.arange(ENVS), *found
+
+    def write(self, number):
+        cells, obs, next_obs = self.step(number)
+        self.store.write(cells, obs, next_obs)
+        self.plain[0, cells], self.plain[1, cells] = obs, next_obs
+        self.written[cells] = True
+        assert self.store.holds(cells).all()
+
+    def held(self, *, without=()):
+        """The cells that are held; they are right."""
+        cells = np.setdiff1d(np.flatnonzero(self.written), without)
+        cells = cells[self.store.holds(cells)]
+        out = np.full((2, len(cells), 600), 99, np.uint8)
+        self.store.read(cells, *out)
+        assert (out == self.plain[:, cells]).all()
+        return cells
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("how", FRAMES)
+def test_an_interrupt_where_a_chunk_is_complete_costs_no_other_observation(how, error):
+    steps, hits = FrameSteps(how), 0
+    for number in range(64):
+        line, cells = 0, steps.step(number)[0]
+        # Where chunks are complete, in the first scenes, at their changes, and after the wrap-around.
+        while number in (2, 7, 13, 26, 62):
+            twin = copy.deepcopy(steps)
+            if not interrupted(lambda: twin.store.write(*twin.step(number)), line, error):  # noqa: B023
+                break
+            kept = twin.held(without=cells)
+            assert twin.heap.evicted.cells or len(kept) == np.setdiff1d(np.flatnonzero(steps.written), cells).size
+            for later in range(number, number + (9 if line % 7 == 0 else 2)):
+                twin.write(later)
+            twin.held()
+            assert twin.store.held_before(ENVS * ((later + 1) % steps.STEPS)) >= 2 * ENVS
+            line += 1
+        hits += line
+        steps.write(number)
+    assert hits > 100
+    assert (steps.heap.evicted.cells > 0) == how.endswith("evicts")
+    assert steps.store.chunks.reference_frames.of_slot.any()
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("how", ["patches", "codec if large", "ring that evicts"])
+def test_an_interrupt_of_a_read_changes_nothing_that_is_read_later(how, error):
+    steps, line = FrameSteps(how), 0
+    for number in range(60):
+        steps.write(number)
+    held, out = steps.held(), np.empty((2, 2 * ENVS * steps.STEPS, 600), np.uint8)
+    while True:
+        twin = copy.deepcopy(steps)  # without known addresses
+        if not interrupted(lambda: twin.store.read(held, *out[:, : len(held)]), line, error):  # noqa: B023
+            break
+        assert twin.held().tolist() == held.tolist()
+        for number in range(60, 65):
+            twin.write(number)
+        twin.held()
+        line += 1
+    assert line > 20
+
+
+class Noise(FrameSteps):
+    """Frames without anything in common, on a ring for two chunks: a step evicts a chunk of its own."""
+
+    def step(self, number):
+        found = [np.random.default_rng(shown).integers(1, 256, (ENVS, 600), np.uint8) for shown in (number, number + 1)]
+        return ENVS * (number % self.STEPS) + np.arange(ENVS), *found
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_an_interrupt_where_a_step_has_evicted_itself_does_not_keep_it_from_being_written_again(error, monkeypatch):
+    monkeypatch.setitem(FRAMES, "small ring", (None, None, "ring", {"capacity": 2000}))
+    steps, hits, calls = Noise("small ring"), 0, []
+    write_again = FrameStore._write_again
+    monkeypatch.setattr(FrameStore, "_write_again", lambda *given: calls.append(len(calls)) or write_again(*given))
+    for number in range(6):
+        before, line = copy.deepcopy(steps), 0
+        calls.clear()
+        steps.write(number)
+        while calls and number % 2:
+            twin = copy.deepcopy(before)
+            if not interrupted(lambda: twin.store.write(*twin.step(number)), line, error):  # noqa: B023
+                break
+            for later in range(number, number + 4):  # every other one evicts a chunk of its own
+                twin.write(later)
+            twin.held()
+            line += 1
+        hits += line
+    assert hits > 100
 
 
 def test_slots_that_interrupts_lost_are_found_again():
@@ -250,4 +400,4 @@ def test_the_check_finds_a_store_that_an_interrupt_damages(monkeypatch):
         assert checked.wrong(np.arange(CELLS)) == 0
     monkeypatch.setitem(KINDS, "careless", (lambda: Careless(CELLS, NBYTES), False))
     with pytest.raises(AssertionError, match="line"):
-        test_after_an_interrupt_at_any_line_the_write_can_be_repeated("careless", "the same")
+        test_after_an_interrupt_at_any_line_the_write_can_be_repeated("careless", "the same", MemoryError)

@@ -47,11 +47,12 @@ class Machine(RuleBasedStateMachine):
 
     def holds(self, plane, cells):
         """Which cells the store holds in this plane, in so far as it says so: both planes, or this one."""
-        lost = getattr(self.store, "lost", lambda: None)()
-        if lost is None:
-            return self.store.holds(cells)
-        both = ~lost.reshape(self.planes, -1)[:, cells]
-        assert (self.store.holds(cells) == both.all(axis=0)).all()
+        held = self.store.holds(cells)
+        if not isinstance(self.store, FrameStore):
+            return held
+        references = np.concatenate([cells + part * self.cells for part in range(self.planes)])
+        both = ~self.store.streams.reaching(self.store.chunks.gone, references).reshape(self.planes, -1)
+        assert (held == both.all(axis=0)).all()
         return both[plane]
 
     def put(self, plane, cells, rows):
@@ -217,6 +218,11 @@ class FrameMachine(Machine):
             self.change(data.draw(st.tuples(self.EVENTS, self.EVENTS)), seed)
             cells = np.arange(self.STREAMS) + self.STREAMS * step
             self.put(plane, cells, self.observe())
+
+    @rule(cell=st.integers(0, STREAMS * STEPS - 1))
+    def the_run_of_held_cells_is_what_counting_finds(self, cell):
+        lost = np.flatnonzero(~self.store.holds(np.arange(cell - self.cells, cell) % self.cells))
+        assert self.store.held_before(cell) == (self.cells - 1 - lost[-1] if len(lost) else self.cells)
 
     @rule(seed=SEEDS)
     def read_both(self, seed):

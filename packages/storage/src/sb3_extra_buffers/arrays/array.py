@@ -85,7 +85,7 @@ class CompressedArray:
             codec = parse_request(compression_method, compression_kwargs, decompression_kwargs)
             request = StoreRequest("CompressedArray", item, stored, math.prod(leading), codec=codec)
             (store,), _ = build_stores([request], Place(heap, dict(heap_kwargs or {}), threads))
-        self._place(store, CellNumbers(leading), item, dtype, stored)
+        self._place(store, CellNumbers(leading), item, dtype, stored, BLOCKS)
         self._is_alone = True
 
     @classmethod
@@ -109,13 +109,7 @@ class CompressedArray:
         return array
 
     def _place(
-        self,
-        store: ObservationStore | None,
-        cells: Any,
-        item: tuple[int, ...],
-        dtype: Any,
-        stored: Any,
-        batches: int = BLOCKS,
+        self, store: ObservationStore | None, cells: Any, item: tuple[int, ...], dtype: Any, stored: Any, batches: int
     ) -> None:
         self._store, self._item = store, item
         self._cells: Indices | CellNumbers = cells
@@ -221,12 +215,7 @@ class CompressedArray:
         )
 
     def fit(self, owner: str, argument: str, value: Any) -> NDArray[Any]:
-        """Convert a value as an assignment would, or raise the same error. Nothing is stored.
-
-        :param owner: the caller, for the error
-        :param argument: what the value is, for the error
-        :param value: anything numpy can read
-        """
+        """Convert a value as an assignment would, or raise the same error, for this owner. Nothing is stored."""
         values = fit(owner, argument, value, self._dtype)
         narrow(owner, argument, values, self._stored)
         return values
@@ -298,23 +287,22 @@ class CompressedArray:
 
     # Parts of cells, by way of all cells that are touched. Rare, so simple: numpy resolves the index.
 
-    def _elements(self, key: Any) -> tuple[Indices, Indices]:
-        """For each element that an index picks: its cell, and its place in the cell."""
+    def _elements(self, key: Any) -> tuple[Indices, Indices, Indices]:
+        """All cells that an index touches, and for each element that it picks: which of these, and the place in it."""
         inside = (1,) * len(self._item)
-        cells = np.broadcast_to(self._cells.reshape(*self._cells.shape, *inside), self.shape)
+        cells = np.asarray(np.broadcast_to(self._cells.reshape(*self._cells.shape, *inside), self.shape)[key])
         places = np.broadcast_to(np.arange(math.prod(self._item)).reshape(self._item), self.shape)
-        return np.asarray(cells[key]), np.asarray(places[key])
+        touched, which = np.unique(cells, return_inverse=True)
+        return touched, which.reshape(cells.shape), np.asarray(places[key])
 
     def _get_inside(self, key: Any) -> Any:
-        cells, places = self._elements(key)
-        touched, which = np.unique(cells, return_inverse=True)
-        picked = self._read(touched).reshape(len(touched), math.prod(self._item))[which.reshape(cells.shape), places]
+        touched, which, places = self._elements(key)
+        picked = self._read(touched).reshape(len(touched), math.prod(self._item))[which, places]
         return picked if picked.ndim else picked[()]
 
     def _set_inside(self, key: Any, value: Any) -> None:
-        cells, places = self._elements(key)
-        values = broadcast(fit("CompressedArray", "value", value, self._dtype), cells.shape)
-        touched, which = np.unique(cells, return_inverse=True)
+        touched, which, places = self._elements(key)
+        values = broadcast(fit("CompressedArray", "value", value, self._dtype), which.shape)
         content = self._read(touched)
-        content.reshape(len(touched), math.prod(self._item))[which.reshape(cells.shape), places] = values
+        content.reshape(len(touched), math.prod(self._item))[which, places] = values
         self._write(touched, content)

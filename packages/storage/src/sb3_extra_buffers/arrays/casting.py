@@ -23,24 +23,28 @@ def storable(dtype: Any) -> np.dtype[Any]:
     return found
 
 
+def as_numbers(owner: str, argument: str, value: Any) -> NDArray[Any]:
+    """An array of numbers from anything that numpy or torch can read. The parameters are those of :func:`fit`."""
+    if hasattr(value, "detach"):  # a torch tensor, possibly on a device or with a gradient
+        value = value.detach().cpu().numpy()
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of different lengths
+        raise ObservationError(owner, argument, f"a {type(value).__name__} of no shape", "numbers") from None
+    if array.dtype.kind not in _NUMBERS:
+        raise ObservationError(owner, argument, f"an array of {array.dtype}", "numbers")
+    return array
+
+
 def fit(owner: str, argument: str, value: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Convert as an assignment to an array of ``dtype`` does, where that keeps the values.
 
     A float may be rounded to a narrower float, as in every array; it must not become infinite. Whatever becomes an
-    integer or a bool must be one.
-
-    :param owner: who asks, for the error
-    :param argument: what the value is, for the error
-    :param value: anything numpy can read
-    :param dtype: the dtype to fit into
+    integer or a bool must be one. ``owner`` and ``argument`` are for the error.
     """
     if isinstance(value, np.ndarray) and value.dtype == dtype:
         return value
-    if hasattr(value, "detach"):  # a torch tensor, possibly on a device or with a gradient
-        value = value.detach().cpu().numpy()
-    array = np.asarray(value)
-    if array.dtype.kind not in _NUMBERS:
-        raise ObservationError(owner, argument, f"an array of {array.dtype}", "numbers")
+    array = as_numbers(owner, argument, value)
     if np.can_cast(array.dtype, dtype, "safe"):
         return array.astype(dtype, copy=False)
     with np.errstate(invalid="ignore", over="ignore"):

@@ -4,46 +4,22 @@ from __future__ import annotations
 
 import errno
 import json
-import mmap
 import os
-from bisect import bisect_right
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
 from io import FileIO
-from itertools import accumulate, count
+from itertools import count
 from pathlib import Path
-from typing import Any, BinaryIO
-from weakref import WeakKeyDictionary
+from typing import Any
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sb3_extra_buffers.checkpoints.atomic import replacing
-from sb3_extra_buffers.checkpoints.format import (
-    ALIGNMENT,
-    BEGINNING_NBYTES,
-    CHECKSUM_BLOCK_NBYTES,
-    FORMAT_VERSION,
-    LENGTH_NBYTES,
-    MAX_HEADER_NBYTES,
-    OF_BLOCKS,
-    OF_CHECKSUMS,
-    OF_HEADER,
-    Entry,
-    HeaderError,
-    Layout,
-    arrange,
-    as_bytes,
-    checksum_count,
-    compose,
-    parse,
-    split,
-    storable,
-    version_of,
-)
+from sb3_extra_buffers.checkpoints import format as layouts
+from sb3_extra_buffers.checkpoints.atomic import HINTS, replacing
+from sb3_extra_buffers.checkpoints.checksums import Checksums, check_source, checksums
 from sb3_extra_buffers.checkpoints.memory_map import ReadAdvice, map_file
 from sb3_extra_buffers.errors import (
     FileContentError,
@@ -55,14 +31,10 @@ from sb3_extra_buffers.errors import (
     ForeignFileError,
     ParameterError,
 )
-from sb3_extra_buffers.memory import address_of, mapping_of, write_all
+from sb3_extra_buffers.memory import write_all
 
 _OWNER = "checkpoints.write"
-_HINTS: dict[int | None, str] = {
-    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "Close files, or raise the limit that `ulimit -n` shows."),
-    **dict.fromkeys((errno.EACCES, errno.EPERM), "Ask its owner for the permission to read it."),
-}
-_COPY_HINT = "Nothing of it is saved again: the copy would get a valid checksum. Use another copy of the file."
+_HINTS = HINTS | dict.fromkeys((errno.EACCES, errno.EPERM), "Ask its owner for the permission to read it.")
 
 
 def write(
@@ -70,7 +42,7 @@ def write(
     arrays: Mapping[str, ArrayLike],
     metadata: Mapping[str, Any],
     kind: str,
-    alignment: int = ALIGNMENT,
+    alignment: int = layouts.ALIGNMENT,
 ) -> int:
     """Write named arrays to one file, atomically.
 
@@ -84,29 +56,28 @@ def write(
     for name in arrays:
         if not isinstance(name, str) or not name or name.startswith("__"):
             raise ParameterError(_OWNER, "the name of an array", name, "it must be text and not begin with '__'")
-    ready = {name: storable(name, value) for name, value in arrays.items()}
-    layout = arrange(kind, _json(metadata), ((name, array.dtype, array.shape) for name, array in ready.items()))
-    header = compose(layout, alignment)
-    if len(header) > MAX_HEADER_NBYTES:
-        allowed = f"the header would have {len(header):,} bytes, at most {MAX_HEADER_NBYTES:,} are allowed"
+    ready = {name: layouts.storable(name, value) for name, value in arrays.items()}
+    layout = layouts.arrange(kind, _json(metadata), ((name, array.dtype, array.shape) for name, array in ready.items()))
+    header = layouts.compose(layout, alignment)
+    if len(header) > layouts.MAX_HEADER_NBYTES:
+        allowed = f"the header would have {len(header):,} bytes, at most {layouts.MAX_HEADER_NBYTES:,} are allowed"
         raise ParameterError(_OWNER, "arrays and metadata", "too much", allowed, "Put large things into arrays.")
     sums = np.zeros(layout.checksums.shape, layout.checksums.dtype)
-    sums[OF_HEADER] = crc32(header)
-    numbers = count(OF_BLOCKS)
+    sums[layouts.OF_HEADER] = crc32(header)
+    numbers = count(layouts.OF_BLOCKS)
     with replacing(path) as file:
         write_all(file, header)
         file.seek(layout.checksums.nbytes, os.SEEK_CUR)
         for entry in layout.entries:
             advice, done = ReadAdvice(ready[entry.name]), 0
-            for block in split(ready[entry.name], CHECKSUM_BLOCK_NBYTES):
-                advice.will_read(done, len(block))
-                sums[next(numbers)] = crc32(block)
-                write_all(file, block)
-                advice.done_reading(done, len(block))
+            for block in layouts.split(ready[entry.name], layouts.CHECKSUM_BLOCK_NBYTES):
+                with advice.reading(done, len(block)):
+                    sums[next(numbers)] = crc32(block)
+                    write_all(file, block)
                 done += len(block)
-        sums[OF_CHECKSUMS] = crc32(as_bytes(sums[OF_BLOCKS:]))
+        sums[layouts.OF_CHECKSUMS] = crc32(layouts.as_bytes(sums[layouts.OF_BLOCKS :]))
         file.seek(len(header))
-        write_all(file, as_bytes(sums))
+        write_all(file, layouts.as_bytes(sums))
     return len(header) + layout.nbytes
 
 
@@ -115,56 +86,6 @@ def _json(metadata: Mapping[str, Any]) -> str:
         return json.dumps(metadata, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ParameterError(_OWNER, "metadata", dict(metadata), f"it must be valid JSON ({error})") from error
-
-
-@dataclass(frozen=True)
-class _Checksums:
-    """The checksums of a file whose data begin at ``begin``. This object does not keep the file mapped."""
-
-    path: Path
-    begin: int
-    layout: Layout
-
-    def damage(self, content: memoryview, low: int, high: int) -> Iterator[str]:
-        """Describe every block with bytes from ``low`` to ``high`` of the file that does not match its checksum."""
-        table, (ends, numbers) = self.layout.checksums, self._index
-        sums = np.frombuffer(content[self.begin + table.begin : self.begin + table.end], "<u4")
-        advice = ReadAdvice(np.frombuffer(content, np.uint8))
-        for place in range(bisect_right(ends, low - self.begin), len(ends)):
-            entry, number = self.layout.entries[place], numbers[place]
-            begin = self.begin + entry.begin
-            if begin >= high:
-                break
-            first = max(0, (low - begin) // CHECKSUM_BLOCK_NBYTES)
-            for index in range(first, checksum_count(min(entry.nbytes, high - begin))):
-                start = index * CHECKSUM_BLOCK_NBYTES
-                end = min(start + CHECKSUM_BLOCK_NBYTES, entry.nbytes)
-                advice.will_read(begin + start, end - start)
-                if crc32(content[begin + start : begin + end]) != sums[number + index]:
-                    yield f"{entry.name!r}, bytes {start} to {end - 1}"
-                advice.done_reading(begin + start, end - start)
-
-    @cached_property
-    def _index(self) -> tuple[list[int], list[int]]:
-        """For each array, its end and the number of its first checksum."""
-        ends = [entry.end for entry in self.layout.entries]
-        counts = (checksum_count(entry.nbytes) for entry in self.layout.entries)
-        return ends, list(accumulate(counts, initial=OF_BLOCKS))
-
-
-#: The checksums of every mapped file, as long as the mapping is in use.
-_checksums: WeakKeyDictionary[mmap.mmap, _Checksums] = WeakKeyDictionary()
-
-
-def check_source(content: NDArray[Any]) -> None:
-    """Refuse to copy bytes from a mapped file that do not match their checksums. Other memory is not checked."""
-    pages = mapping_of(content)
-    checksums = None if pages is None else _checksums.get(pages)
-    if pages is not None and checksums is not None and content.nbytes:
-        low = content.ctypes.data - address_of(pages)
-        damage = tuple(checksums.damage(memoryview(pages), low, low + content.nbytes))
-        if damage:
-            raise FileDamagedError(str(checksums.path), damage, _COPY_HINT)
 
 
 class ArrayFile(Mapping[str, NDArray[Any]]):
@@ -181,14 +102,14 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
         with _opened(self.path) as file:
             self._identity = _identity(file)
             size = os.fstat(file.fileno()).st_size
-            header_nbytes = self._check_beginning(file.read(LENGTH_NBYTES + BEGINNING_NBYTES), size)
+            header_nbytes = self._check_beginning(file.read(layouts.LENGTH_NBYTES + layouts.BEGINNING_NBYTES), size)
             pages = map_file(file.fileno(), size)
         self._content: memoryview | None = memoryview(pages)
-        self._begin = LENGTH_NBYTES + header_nbytes
+        self._begin = layouts.LENGTH_NBYTES + header_nbytes
         self._layout = self._checked_layout(self._content)
-        self._checksums = _checksums[pages] = _Checksums(self.path, self._begin, self._layout)
+        self._checksums = checksums[pages] = Checksums(self.path, self._begin, self._layout)
         #: The arrays by name.
-        self.entries: dict[str, Entry] = {entry.name: entry for entry in self._layout.entries}
+        self.entries: dict[str, layouts.Entry] = {entry.name: entry for entry in self._layout.entries}
         #: What the writer passed as metadata.
         self.metadata: Any
         try:
@@ -210,7 +131,7 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
     def sums(self) -> tuple[int, int]:
         """The checksums of the header and of all other checksums. They identify the content of the file."""
         sums = np.frombuffer(self._bytes_of(self._layout.checksums), "<u4")
-        return int(sums[OF_HEADER]), int(sums[OF_CHECKSUMS])
+        return int(sums[layouts.OF_HEADER]), int(sums[layouts.OF_CHECKSUMS])
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         entry = self.entries[name]
@@ -234,7 +155,7 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
     def opened(self) -> Iterator[int | None]:
         """Open the file again and yield its descriptor; ``None`` if it was removed, replaced or changed."""
         try:
-            file = self.path.open("rb", buffering=0)
+            file = _open(self.path)
         except OSError:
             yield None
             return
@@ -243,12 +164,10 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
 
     def verify(self) -> None:
         """Compare everything with its checksums. The error names every damaged block."""
-        damage = tuple(self._checksums.damage(self._whole(), 0, self.nbytes))
-        if damage:
-            raise FileDamagedError(str(self.path), damage)
+        self._checksums.check(self._whole(), 0, self.nbytes)
 
     def check(self, name: str) -> None:
-        """Refuse to copy an array that is damaged."""
+        """Compare an array with its checksums."""
         check_source(self[name])
 
     def close(self) -> None:
@@ -265,32 +184,32 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
         return f"<{type(self).__name__} {self.path}: {self.kind}, {len(self)} arrays, {self.nbytes} bytes>"
 
     def _check_beginning(self, beginning: bytes, size: int) -> int:
-        path, header_nbytes = str(self.path), int.from_bytes(beginning[:LENGTH_NBYTES], "little")
-        version = version_of(beginning[LENGTH_NBYTES:])
+        path, header_nbytes = str(self.path), int.from_bytes(beginning[: layouts.LENGTH_NBYTES], "little")
+        version = layouts.version_of(beginning[layouts.LENGTH_NBYTES :])
         if version is None:
             hint = "If it was one, its first bytes are damaged: use another copy of it."
-            raise ForeignFileError(path, f"it begins with {beginning[: LENGTH_NBYTES + 8]!r}", hint)
-        if version > FORMAT_VERSION:
-            raise FileVersionError(path, version, FORMAT_VERSION)
+            raise ForeignFileError(path, f"it begins with {beginning[: layouts.LENGTH_NBYTES + 8]!r}", hint)
+        if version > layouts.FORMAT_VERSION:
+            raise FileVersionError(path, version, layouts.FORMAT_VERSION)
         # The first two checksums follow the header directly.
-        if header_nbytes > min(MAX_HEADER_NBYTES, size - LENGTH_NBYTES - 4 * OF_BLOCKS):
+        if header_nbytes > min(layouts.MAX_HEADER_NBYTES, size - layouts.LENGTH_NBYTES - 4 * layouts.OF_BLOCKS):
             raise FileDamagedError(path, (f"its header has {header_nbytes} bytes, the whole file has {size}",))
         return header_nbytes
 
-    def _checked_layout(self, content: memoryview) -> Layout:
-        sums = np.frombuffer(content[self._begin : self._begin + 4 * OF_BLOCKS], "<u4")
-        if crc32(content[: self._begin]) != sums[OF_HEADER]:
+    def _checked_layout(self, content: memoryview) -> layouts.Layout:
+        sums = np.frombuffer(content[self._begin : self._begin + 4 * layouts.OF_BLOCKS], "<u4")
+        if crc32(content[: self._begin]) != sums[layouts.OF_HEADER]:
             raise FileDamagedError(str(self.path), (f"the header, bytes 0 to {self._begin - 1}, or its checksum",))
         try:
-            layout = parse(bytes(content[LENGTH_NBYTES : self._begin]), len(content) - self._begin)
-        except HeaderError as error:
+            layout = layouts.parse(bytes(content[layouts.LENGTH_NBYTES : self._begin]), len(content) - self._begin)
+        except layouts.HeaderError as error:
             raise FileDamagedError(str(self.path), (f"the header: {error}",)) from None
         end = self._begin + layout.checksums.end
-        if crc32(content[self._begin + 4 * OF_BLOCKS : end]) != sums[OF_CHECKSUMS]:
+        if crc32(content[self._begin + 4 * layouts.OF_BLOCKS : end]) != sums[layouts.OF_CHECKSUMS]:
             raise FileDamagedError(str(self.path), (f"the checksums, bytes {self._begin + 4} to {end - 1}",))
         return layout
 
-    def _bytes_of(self, entry: Entry) -> memoryview:
+    def _bytes_of(self, entry: layouts.Entry) -> memoryview:
         return self._whole()[self._begin + entry.begin : self._begin + entry.end]
 
     def _whole(self) -> memoryview:
@@ -299,10 +218,17 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
         return self._content
 
 
+def _open(path: Path) -> FileIO:
+    # Without waiting: to open a FIFO would wait for its writer.
+    return FileIO(path, opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))
+
+
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _opened(path: Path) -> Iterator[FileIO]:
     try:
-        with path.open("rb") as file:
+        with _open(path) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ForeignFileError(str(path), "it is a pipe or a device")
             yield file
     except FileError:
         raise
@@ -315,7 +241,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         raise FileReadError(str(path), getattr(error, "strerror", None) or str(error), hint) from error
 
 
-def _identity(file: BinaryIO | FileIO) -> tuple[int, ...]:
+def _identity(file: FileIO) -> tuple[int, ...]:
     """Distinguishes a file from another one at the same path, and from itself after a change."""
     found = os.fstat(file.fileno())
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

@@ -174,6 +174,13 @@ def parse(header: bytes, data_nbytes: int) -> Layout:
     return Layout(kind, metadata, entries[0], tuple(entries[1:]))
 
 
+def checked_number(number: Any) -> int:
+    """Check a size, offset or count as parsed from JSON."""
+    if type(number) is not int or not 0 <= number <= _MAX_SIZE:
+        raise ValueError(f"{number!r} is not a valid number")
+    return number
+
+
 def checked_shape(name: str, dtype: np.dtype[Any], shape: Any) -> tuple[int, ...]:
     """Check a shape as parsed from JSON. The name of the array is for errors."""
     found = tuple(shape) if isinstance(shape, list) else (None,)
@@ -188,10 +195,8 @@ def checked_shape(name: str, dtype: np.dtype[Any], shape: Any) -> tuple[int, ...
 def _entry(name: str, value: dict[str, Any]) -> Entry:
     dtype = DTYPES[value["dtype"]]
     shape, (begin, end) = checked_shape(name, dtype, value["shape"]), value["data_offsets"]
-    if not all(type(number) is int and 0 <= number <= _MAX_SIZE for number in (begin, end)):
-        raise HeaderError(f"{name!r} has an invalid offset")
-    entry = Entry(name, dtype, shape, begin)
-    if entry.end != end:
+    entry = Entry(name, dtype, shape, checked_number(begin))
+    if entry.end != checked_number(end):
         raise HeaderError(f"{name!r} of shape {shape} cannot end at {end}")
     return entry
 

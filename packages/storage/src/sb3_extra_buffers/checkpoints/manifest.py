@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -21,6 +21,7 @@ from sb3_extra_buffers.checkpoints.format import (
     DTYPES,
     PAGE_ALIGNMENT,
     HeaderError,
+    checked_number,
     checked_shape,
 )
 from sb3_extra_buffers.errors import (
@@ -107,7 +108,7 @@ class Manifest:
     :param logs: the parts of each log, by key
     :param segments: all segments that are needed, by number
     :param serial: identifies this manifest
-    :param source: the segments it was loaded from, if they were not verified
+    :param source: the segments it was loaded from
     """
 
     about: dict[str, Any]
@@ -167,11 +168,11 @@ def read_manifest(folder: Path, verify: bool = True) -> Manifest:
 
 def _parsed(file: ArrayFile) -> Manifest:
     said = file.metadata
-    if _checked_number(said["version"]) > VERSION:
+    if checked_number(said["version"]) > VERSION:
         raise FileVersionError(str(file.path), said["version"], VERSION)
     arrays, digests, done = {}, file["digests"].tobytes(), 0
     for name, entry in said["arrays"].items():
-        dtype, numbers = DTYPES[entry["dtype"]], [_checked_number(number) for number in entry["files"]]
+        dtype, numbers = DTYPES[entry["dtype"]], [checked_number(number) for number in entry["files"]]
         found = BlockedArray(name, dtype, checked_shape(name, dtype, entry["shape"]), numbers, [])
         count = -(-found.nbytes // BLOCK_NBYTES)
         if len(numbers) != count:
@@ -182,19 +183,13 @@ def _parsed(file: ArrayFile) -> Manifest:
         arrays[name] = found
     if done != len(digests):
         raise ValueError("digests are missing")
-    logs = {key: [LogPart(*map(_checked_number, part)) for part in parts] for key, parts in said["logs"].items()}
+    logs = {key: [LogPart(*map(checked_number, part)) for part in parts] for key, parts in said["logs"].items()}
     segments = {}
     for number, (nbytes, *sums) in said["segments"].items():
-        segments[int(number)] = Segment(_checked_number(nbytes), (_checked_number(sums[0]), _checked_number(sums[1])))
+        segments[int(number)] = Segment(checked_number(nbytes), (checked_number(sums[0]), checked_number(sums[1])))
     inline = {name[len(_INLINE) :]: file[name].copy() for name in file if name.startswith(_INLINE)}
     about, facts = dict(said["about"]), dict(said["facts"])
     return Manifest(about, facts, inline, arrays, logs, segments, str(said["serial"]))
-
-
-def _checked_number(number: Any) -> int:
-    if type(number) is not int or number < 0:
-        raise ValueError(f"{number!r} is not a valid number")
-    return number
 
 
 def folder_nbytes(folder: Path) -> int:
@@ -215,25 +210,31 @@ def segment_number(path: Path) -> int | None:
     return int(digits) if digits.isdecimal() and path.name == _SEGMENT_NAME.format(int(digits)) else None
 
 
-def write_segments(
-    folder: Path, items: dict[str, NDArray[np.uint8]], number: int
-) -> Iterator[tuple[int, Segment, list[str]]]:
-    """Write items, bytes by name, to new segments that are numbered from ``number`` on.
+@dataclass(frozen=True)
+class Item:
+    """Bytes for a segment, and a function that records the number of the segment they were written to."""
 
-    Yields the number of each segment and the names of its items.
-    """
-    pending: dict[str, NDArray[np.uint8]] = {}
-    nbytes = 0
-    for place, (name, content) in enumerate(items.items(), 1):
-        pending[name] = content
-        nbytes += content.nbytes
+    name: str
+    content: NDArray[np.uint8]
+    assign: Callable[[int], None]
+
+
+def write_segments(folder: Path, items: Sequence[Item], number: int) -> dict[int, Segment]:
+    """Write items to new segments that are numbered from ``number`` on, and return these."""
+    found, pending, nbytes = {}, [], 0
+    for place, item in enumerate(items, 1):
+        pending.append(item)
+        nbytes += item.content.nbytes
         if nbytes >= MAX_SEGMENT_NBYTES or place == len(items):
             path = folder / _SEGMENT_NAME.format(number)
             # Full blocks of arrays come first; they are page-aligned so that they can be mapped.
-            first = next(iter(pending.values()))
-            write(path, pending, {}, _SEGMENT_KIND, ALIGNMENT if first.nbytes % PAGE_ALIGNMENT else PAGE_ALIGNMENT)
-            yield number, Segment(nbytes, open_arrays(path).sums), list(pending)
-            pending, nbytes, number = {}, 0, number + 1
+            alignment = ALIGNMENT if pending[0].content.nbytes % PAGE_ALIGNMENT else PAGE_ALIGNMENT
+            write(path, {one.name: one.content for one in pending}, {}, _SEGMENT_KIND, alignment)
+            found[number] = Segment(nbytes, open_arrays(path).sums)
+            for one in pending:
+                one.assign(number)
+            pending, nbytes, number = [], 0, number + 1
+    return found
 
 
 class Segments:
@@ -250,12 +251,6 @@ class Segments:
     def item(self, number: int, name: str, nbytes: int) -> NDArray[np.uint8]:
         """The bytes of an item; read-only and mapped."""
         return self.file_with(number, name, nbytes)[name]
-
-    def check(self, number: int, name: str) -> None:
-        """Refuse to write an item again if it was loaded from damaged bytes."""
-        file = self._files.get(number)
-        if file is not None and name in file.entries:
-            file.check(name)
 
     def verify(self) -> None:
         """Compare everything with its checksums."""

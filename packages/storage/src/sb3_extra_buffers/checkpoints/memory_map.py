@@ -5,8 +5,8 @@ from __future__ import annotations
 import mmap
 import os
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -96,12 +96,11 @@ class ReadAdvice:
         self._mapping = mapping if mapping is not None and memoryview(mapping).readonly else None
         self._begin = 0 if self._mapping is None else array.ctypes.data - address_of(self._mapping)
 
-    def will_read(self, begin: int, nbytes: int) -> None:
-        """Prefetch bytes of the array, also in a mapping that is marked for random access."""
+    @contextmanager
+    def reading(self, begin: int, nbytes: int) -> Iterator[None]:
+        """Prefetch bytes of the array, also in a mapping that is marked for random access, and release them."""
         self._advise("MADV_WILLNEED", begin, nbytes)
-
-    def done_reading(self, begin: int, nbytes: int) -> None:
-        """Release bytes of the array."""
+        yield
         around = min(_FAULT_AROUND_NBYTES, self._begin + begin)
         self._advise("MADV_DONTNEED", begin - around, nbytes + around)
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.checkpoints.array_file import ArrayFile
+from sb3_extra_buffers.checkpoints.checksums import UnreadBytes
 from sb3_extra_buffers.checkpoints.manifest import (
     BLOCK_NBYTES,
     MANIFEST_NAME,
@@ -26,15 +27,19 @@ from sb3_extra_buffers.heaps.state import Piece, State
 
 #: Attempts to open a checkpoint while another process saves to the same folder.
 _ATTEMPTS = 20
+#: Checkpoints up to this size are verified unless the caller decides: that takes some hundredths of a second.
+_SMALL_NBYTES = 1 << 26
 #: An array in more runs than this is copied: a process may have a limited number of mappings.
 _MAX_RUNS = 1024
 
 
-def load_state(path: str | os.PathLike[str], verify: bool = False) -> tuple[State, Manifest]:
+def load_state(path: str | os.PathLike[str], verify: bool | None = False) -> tuple[State, Manifest]:
     """Load the state from a folder. Logs and most arrays stay in their files until they are accessed.
 
+    Arrays are compared with their checksums at once, logs when they are first read.
+
     :param path: of the folder
-    :param verify: read everything and compare it with its checksums
+    :param verify: read everything and compare it with its checksums now; ``None``: if it has at most 64 MB
     :return: the state, and the manifest that lets :func:`save_state` write only what has changed
     """
     folder = Path(path)
@@ -46,50 +51,39 @@ def load_state(path: str | os.PathLike[str], verify: bool = False) -> tuple[Stat
             if read_manifest(folder).serial != manifest.serial:
                 continue
             raise FileDamagedError(str(folder), (f"{Path(error.path).name} is missing",)) from None
+        if verify is None:
+            verify = sum(segment.nbytes for segment in manifest.segments.values()) <= _SMALL_NBYTES
         if verify:
             segments.verify()
-        else:
-            manifest.source = segments
+        manifest.source = segments
         try:
-            return _assembled(manifest, segments), manifest
+            return _assembled(manifest, segments, verify), manifest
         except KeyError as error:
             problem = f"it refers to {error.args[0]}, which are missing"
             raise FileDamagedError(str(folder / MANIFEST_NAME), (problem,)) from None
     raise FileDamagedError(str(folder), ("its files change faster than they can be opened",), "Try again.")
 
 
-def _assembled(manifest: Manifest, segments: Segments) -> State:
-    stored = {name: _StoredArray(array, segments) for name, array in manifest.arrays.items()}
+def _assembled(manifest: Manifest, segments: Segments, is_verified: bool) -> State:
+    stored = {name: _StoredArray(array, segments, is_verified) for name, array in manifest.arrays.items()}
     arrays = {**manifest.inline, **{name: found.array() for name, found in stored.items()}}
-    pieces: dict[str, list[Piece]] = {key: [] for key in manifest.logs}
-    for key, parts in manifest.logs.items():
-        for part in parts:
-            content = segments.item(part.file, part.name(key), part.end - part.begin)
-            pieces[key].append(Piece(part.begin, content))
+    logs = {
+        key: [(part.begin, segments.item(part.file, part.name(key), part.end - part.begin)) for part in parts]
+        for key, parts in manifest.logs.items()
+    }
+    unread = None if is_verified else UnreadBytes(content for parts in logs.values() for _, content in parts)
+    pieces = {key: [Piece(*part, unread) for part in parts] for key, parts in logs.items()}
     return State(manifest.facts, arrays, [], pieces, stored)
 
 
 @dataclass
 class _Run:
-    """Blocks that are contiguous in the array and in a file, or a block that does not fill its pages.
-
-    ``begin`` and ``end`` are offsets in the array, ``offset`` is that of the first byte in the file.
-    """
+    """Whole pages of an array, from ``begin`` to ``end``, that are contiguous in a file, ``shift`` bytes further."""
 
     begin: int
     end: int
     file: ArrayFile
-    offset: int
-
-    @property
-    def is_pages(self) -> bool:
-        return is_page_aligned(self.begin, self.end, self.offset)
-
-    def precedes(self, other: _Run) -> bool:
-        """Whether another run continues this one, as whole pages."""
-        ends = self.end, self.offset + self.end - self.begin
-        is_next = self.file is other.file and ends == (other.begin, other.offset)
-        return is_next and self.is_pages and other.is_pages
+    shift: int
 
 
 class _StoredArray:
@@ -98,21 +92,23 @@ class _StoredArray:
     Whole pages are mapped, the rest is copied.
     """
 
-    def __init__(self, blocked: BlockedArray, segments: Segments) -> None:
+    def __init__(self, blocked: BlockedArray, segments: Segments, is_verified: bool) -> None:
         # All blocks are looked up before memory is allocated, so a file cannot claim more than it has.
         self._blocked, self._segments = blocked, segments
         runs: list[_Run] = []
         for index, number in enumerate(blocked.files):
             nbytes, begin, block = blocked.block_nbytes(index), index * BLOCK_NBYTES, blocked.block_name(index)
             file = segments.file_with(number, block, nbytes)
-            run = _Run(begin, begin + nbytes, file, file.offset(block))
-            if runs and runs[-1].precedes(run):
-                runs[-1].end = run.end
+            if not is_verified:
+                file.check(block)  # here, because nobody can tell when a number in an array is read
+            last, shift = runs[-1] if runs else None, file.offset(block) - begin
+            if not can_map() or not is_page_aligned(begin, nbytes, shift):
+                continue
+            if last is not None and last.file is file and (last.end, last.shift) == (begin, shift):
+                last.end += nbytes
             else:
-                runs.append(run)
-        self._runs = [run for run in runs if run.is_pages and can_map()]
-        if len(self._runs) > _MAX_RUNS:
-            self._runs = []
+                runs.append(_Run(begin, begin + nbytes, file, shift))
+        self._runs = runs if len(runs) <= _MAX_RUNS else []
 
     def array(self) -> NDArray[Any]:
         """The array, in new writable memory."""
@@ -131,7 +127,7 @@ class _StoredArray:
                     continue  # replaced or removed: copied from the existing mapping below
                 for run in chain((first,), runs):
                     self._copy(target, done, run.begin)
-                    map_over(target[run.begin : run.end], descriptor, run.offset)
+                    map_over(target[run.begin : run.end], descriptor, run.begin + run.shift)
                     done = run.end
         self._copy(target, done, self._blocked.nbytes)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.checkpoints.array_file import check_source
-from sb3_extra_buffers.checkpoints.atomic import UNFINISHED, sync_folder
+from sb3_extra_buffers.checkpoints.atomic import UNFINISHED, sync_folder, try_lock, write_error
+from sb3_extra_buffers.checkpoints.checksums import check_source
 from sb3_extra_buffers.checkpoints.format import split, storable
 from sb3_extra_buffers.checkpoints.manifest import (
     BLOCK_NBYTES,
@@ -22,6 +22,7 @@ from sb3_extra_buffers.checkpoints.manifest import (
     MAX_INLINE_NBYTES,
     MAX_SEGMENT_NBYTES,
     BlockedArray,
+    Item,
     LogPart,
     Manifest,
     Segment,
@@ -37,11 +38,11 @@ from sb3_extra_buffers.errors import (
     FileError,
     FileMissingError,
     FileVersionError,
-    FileWriteError,
     ForeignFileError,
 )
 from sb3_extra_buffers.heaps.state import Log, State
 
+_COPY_HINT = "Nothing of it is saved again: the copy would get a valid checksum. Use another copy of the file."
 #: More small segments than this are merged: each is a mapped file in a process that loads the checkpoint.
 _MAX_SMALL, _MERGED_TO = 64, 32
 #: Stands for a segment that is not written yet.
@@ -84,36 +85,26 @@ def _locked(folder: Path) -> Iterator[None]:
             try:
                 folder.mkdir()
             except OSError:
-                hint = "It is made in a folder that exists and that you may write to."
+                hint = f"{str(folder.parent)!r} must be a folder that exists and that you may write to: make it first."
                 raise
             sync_folder(folder.parent)
         elif not folder.is_dir():
             raise FileContentError(str(folder), "a folder to save to", "a file", "Choose another path.")
-        with _flock(folder):
+        if os.name == "nt":  # Windows cannot open folders
             yield
+            return
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            if not try_lock(number):
+                found, hint = "that another process is saving there", "Wait for it, or choose another path."
+                raise FileContentError(str(folder), "a folder to save to", found, hint)
+            yield
+        finally:
+            os.close(number)  # also unlocks
     except FileError:
         raise
     except OSError as error:
-        raise FileWriteError(str(folder), "save", error.strerror or str(error), hint) from error
-
-
-@contextmanager
-def _flock(folder: Path) -> Iterator[None]:
-    try:
-        import fcntl
-    except ImportError:  # Windows: concurrent saves to one folder are not detected
-        yield
-        return
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            found, hint = "that another process is saving there", "Wait for it, or choose another path."
-            raise FileContentError(str(folder), "a folder to save to", found, hint) from None
-        yield
-    finally:
-        os.close(number)  # also unlocks
+        raise write_error(folder, "save", error, hint) from error
 
 
 def _current(folder: Path) -> tuple[Manifest | None, set[int]]:
@@ -164,9 +155,7 @@ def _write(
     # Numbers are never reused, even if a file has vanished: a reader may still look for the old one.
     numbers = [segment_number(found) or 0 for found in folder.iterdir()]
     numbers += [number for one in (known, current) if one is not None for number in one.segments]
-    for number, segment, names in write_segments(folder, plan.items(), 1 + max(numbers, default=0)):
-        segments[number] = segment
-        plan.assign(number, names)
+    segments |= write_segments(folder, plan.items(), 1 + max(numbers, default=0))
     live = plan.live()
     manifest.segments = {number: part for number, part in segments.items() if number in live}
     manifest.write(folder)
@@ -183,8 +172,6 @@ class _Plan:
         self.logs: dict[str, list[LogPart]] = {}
         self._contents: dict[str, NDArray[Any]] = {}
         self._sources: dict[str, list[Log]] = {}
-        #: For each item that is written: records its segment.
-        self._assign: dict[str, Callable[[int], None]] = {}
         self._plan_arrays(state, saved)
         self._plan_logs(state, saved)
         if saved is not None:
@@ -241,42 +228,35 @@ class _Plan:
             self.logs[key] = found
 
     def check_arrays(self, known: Manifest, source: Segments) -> None:
-        """Refuse blocks that differ from the loaded ones because their file is damaged."""
+        """Refuse blocks that differ from the loaded ones because their file was damaged since."""
         for name, before in known.arrays.items():
             digests = self.arrays[name].digests if name in self.arrays else []
             for index, (old, new) in enumerate(zip(before.digests, digests)):
                 if old != new:
-                    source.check(before.files[index], before.block_name(index))
+                    block = before.files[index], before.block_name(index), before.block_nbytes(index)
+                    check_source(source.item(*block), _COPY_HINT)
 
-    def items(self) -> dict[str, NDArray[np.uint8]]:
-        """All bytes to write, by name, without copying what is in memory."""
-        found: dict[str, NDArray[np.uint8]] = {}
-        for name, array in self.arrays.items():
-            for index, (file, block) in enumerate(zip(array.files, split(self._contents[name], BLOCK_NBYTES))):
-                if file == _NEW:
-                    item = array.block_name(index)
-                    found[item] = np.frombuffer(block, np.uint8)
-                    self._assign[item] = partial(array.files.__setitem__, index)
+    def items(self) -> list[Item]:
+        """All bytes to write, without copying what is in memory."""
+        found = [
+            Item(array.block_name(index), np.frombuffer(block, np.uint8), partial(array.files.__setitem__, index))
+            for name, array in self.arrays.items()
+            for index, (file, block) in enumerate(zip(array.files, split(self._contents[name], BLOCK_NBYTES)))
+            if file == _NEW
+        ]
         # Full blocks come first: their size is a multiple of the page size, so all of them can be mapped.
-        found = dict(sorted(found.items(), key=lambda item: len(item[1]) < BLOCK_NBYTES))
-        for key, parts in self.logs.items():
-            for part in parts:
-                if part.file == _NEW:
-                    item = part.name(key)
-                    found[item], self._assign[item] = self._read(key, part), partial(setattr, part, "file")
-        return found
+        found.sort(key=lambda item: len(item.content) < BLOCK_NBYTES)
+        new = ((key, part) for key, parts in self.logs.items() for part in parts if part.file == _NEW)
+        return found + [
+            Item(part.name(key), self._read(key, part), partial(setattr, part, "file")) for key, part in new
+        ]
 
     def _read(self, key: str, part: LogPart) -> NDArray[np.uint8]:
         log = next(log for log in self._sources[key] if log.begin <= part.begin and part.end <= log.end)
         contents = log.read(part.begin, part.end)
         for content in contents:
-            check_source(content)
+            check_source(content, _COPY_HINT)
         return contents[0] if len(contents) == 1 else np.concatenate(contents)
-
-    def assign(self, number: int, items: list[str]) -> None:
-        """Record the segment that items were written to."""
-        for item in items:
-            self._assign[item](number)
 
 
 def _log_parts(log: Log, before: list[LogPart]) -> list[LogPart]:

@@ -244,9 +244,10 @@ class Streams:
             changes += filling.beginning(stream, base)
         publish(changes)
 
-    def forget_last(self, stream: int) -> None:
-        """Compare the next observation of a stream with nothing."""
-        self.last_number[stream] = NONE
+    @property
+    def own(self) -> NDArray[np.int64]:
+        """The references of the last observations, one for each stream."""
+        return np.arange(len(self.newest) - self.streams, len(self.newest))
 
     def reached(self, references: NDArray[np.int64]) -> list[int]:
         """The slots of all complete chunks that these observations reach into, each once."""
@@ -255,24 +256,23 @@ class Streams:
             found.update(slots.tolist())
         return sorted(found.difference(self.open.tolist()))
 
-    def reaching(self, chunks: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """All observations that reach into any of these chunks, which are given as a flag for each slot."""
-        references = np.arange(len(self.newest) - self.streams)
+    def reaching(self, chunks: NDArray[np.bool_], references: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which observations reach into any of these chunks, which are given as a flag for each slot."""
         found = np.zeros(len(references), np.bool_)
         for some, slots in self.walk(references):
             found[some] |= chunks[slots]
-        return np.flatnonzero(found)
+        return found
 
     def walk(self, references: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Observations with the slot of their newest frame, then those that reach further with the one before, …"""
-        references = references[self.newest[references] > 0]
-        positions = self.newest[references].astype(np.int64) - 1
-        slots, offsets = np.divmod(positions, self.room)
-        further = self.reach[self.pattern[references]] - offsets
-        while len(references):
-            yield references, slots
+        """Indices of observations with the slot of their newest frame, then of those that reach further, …"""
+        newest = self.newest[references]
+        some = newest.nonzero()[0]
+        slots, offsets = np.divmod(newest[some].astype(np.int64) - 1, self.room)
+        further = self.reach[self.pattern[references[some]]] - offsets
+        while len(some):
+            yield some, slots
             more = further > 0
-            references, slots = references[more], self.previous[slots[more]].astype(np.int64)
+            some, slots = some[more], self.previous[slots[more]].astype(np.int64)
             further = further[more] - self.sizes[slots]
 
     @property

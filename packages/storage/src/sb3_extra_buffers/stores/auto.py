@@ -146,11 +146,6 @@ class Trial:
         return self.raw_nbytes / self.nbytes
 
     @property
-    def pays(self) -> bool:
-        """Whether they are so much smaller that it is worth the time."""
-        return pays(self.ratio)
-
-    @property
     def score(self) -> float:
         """Size and time in one number; smaller is better."""
         return self.nbytes * float(self.cost**_COST_EXPONENT)
@@ -161,29 +156,8 @@ def pays(ratio: float) -> bool:
     return ratio >= MIN_RATIO
 
 
-def sample_rows(rows: Bytes, count: int = ROWS_TO_TRY) -> Bytes:
-    """At most ``count`` rows, evenly spaced."""
-    return rows[:: -(-len(rows) // count)]
-
-
-def try_codec(codec: Codec, rows: Bytes, cost: float = 1.0) -> Trial:
-    """Encode every row.
-
-    :param codec: bound to what a row holds
-    :param rows: shape ``(n, codec.cell.nbytes)``
-    :param cost: time to decode, as the codec's plugin declares it
-    """
-    return Trial(codec, rows.nbytes, sum(len(codec.encode(row)) for row in rows), cost)
-
-
 def try_codecs(role: Role, cell: CellSpec, rows: Bytes, *, special: bool) -> list[Trial]:
-    """Try every installed codec that declares itself fit for automatic use.
-
-    :param role: what is compressed
-    :param cell: what one row holds
-    :param rows: shape ``(n, cell.nbytes)``
-    :param special: whether to try codecs for special content, too
-    """
+    """Try every installed codec that is fit for automatic use; with ``special``, also for special content."""
     found = []
     for name in names():
         try:
@@ -191,7 +165,9 @@ def try_codecs(role: Role, cell: CellSpec, rows: Bytes, *, special: bool) -> lis
             if automatic is None or not (automatic.general or special):
                 continue
             params = {"level": role.level(automatic.levels)} if automatic.levels else {}
-            found.append(try_codec(bind(CodecSpec(name, params), cell), rows, automatic.decode_cost))
+            codec = bind(CodecSpec(name, params), cell)
+            nbytes = sum(len(codec.encode(row)) for row in rows)
+            found.append(Trial(codec, rows.nbytes, nbytes, automatic.decode_cost))
         except Exception as error:  # plugins of others may raise anything; none of it may stop a training run
             logger.warning("The codec %r is installed but does not work; it is not considered. %s", name, error)
     return found
@@ -215,53 +191,36 @@ def choose_by_space(cell: CellSpec) -> Choice | None:
 
 
 def judge_content(cell: CellSpec, rows: Bytes) -> Choice:
-    """Choose the codec with the best score on these rows.
-
-    :param cell: what one row holds
-    :param rows: shape ``(n, cell.nbytes)``
-    """
-    rows = sample_rows(rows)
+    """Choose the codec with the best score on these rows, shape ``(n, cell.nbytes)``."""
+    rows = rows[:: -(-len(rows) // ROWS_TO_TRY)]  # evenly spaced
     blank = rows.min() == rows.max()  # a blank first screen says nothing about those that follow
     trials = try_codecs(Role.OBSERVATIONS, cell, rows, special=not blank)
     best = _best(trials)
-    if best.pays:
+    if pays(best.ratio):
         reason = f"chosen: makes the first observations {best.ratio:.1f} times smaller"
         return Choice(best.codec, reason, best.ratio)
     return Choice(None, f"chosen: {best.codec.spec} makes the first observations only {best.ratio:.2f} times smaller")
 
 
 def choose_by_content(label: str, cell: CellSpec, rows: Bytes) -> Choice:
-    """Choose the codec with the best score on these rows, and log the choice.
-
-    :param label: what the rows are, for the log
-    :param cell: what one row holds
-    :param rows: shape ``(n, cell.nbytes)``
-    """
+    """The same, and log the choice. The label says what the rows are."""
     choice = judge_content(cell, rows)
     log_choice(label, choice)
     return choice
 
 
 def log_choice(label: str, choice: Choice) -> None:
-    """Log a choice.
-
-    :param label: what it is for
-    :param choice: the choice
-    """
+    """Log a choice. The label says what it is for."""
     logger.info("%s: %s %s", label, UNCOMPRESSED if choice.codec is None else choice.codec.spec, choice.reason)
 
 
 def choose_for_chunks(role: Role, chunk: Bytes) -> Trial:
-    """Choose the codec for chunks of frames, on the first of them.
-
-    :param role: which of the declared levels to try
-    :param chunk: the bytes of a chunk
-    """
+    """Choose the codec for chunks of frames, on the first of them."""
     return _best(try_codecs(role, CellSpec(np.uint8, len(chunk)), chunk[np.newaxis], special=False))
 
 
 def _best(trials: list[Trial]) -> Trial:
-    return min([trial for trial in trials if trial.pays] or trials, key=lambda trial: trial.score)
+    return min([trial for trial in trials if pays(trial.ratio)] or trials, key=lambda trial: trial.score)
 
 
 #: Bytes that the strongest codec is chosen by.
@@ -269,10 +228,7 @@ _SAMPLE_NBYTES = 1 << 18
 
 
 def strongest_codec(sample: Bytes) -> CodecSpec:
-    """The codec with the best score on a sample, at the strongest level that it declares.
-
-    :param sample: bytes, of which the first 256 KiB are tried
-    """
+    """The codec with the best score on the first 256 KiB of a sample, at the strongest level that it declares."""
     return choose_for_chunks(Role.SMALLEST, sample.reshape(-1)[:_SAMPLE_NBYTES]).codec.spec
 
 
@@ -305,11 +261,7 @@ class StackDetector:
         self.refuted: set[FrameGeometry] = set()
 
     def see(self, cells: Indices, rows: Bytes) -> FrameGeometry | None:
-        """Look at observations; return the geometry if one of them is its predecessor shifted by one frame.
-
-        :param cells: their cells
-        :param rows: their bytes
-        """
+        """Look at observations; return the geometry if one of them is its predecessor shifted by one frame."""
         for stream, row in zip((cells % self.streams).tolist(), rows):
             before = self.last.get(stream)
             self.last[stream] = row.copy()
@@ -340,16 +292,11 @@ def cells_are_better(cell: CellSpec, rows: Bytes, patches: Bytes) -> Choice | No
     :param rows: images that differ, shape ``(n, cell.nbytes)``
     :param patches: the same images as patches on their predecessors
     """
-    choice = judge_content(cell, rows)
-    return choice if rows.nbytes / choice.ratio <= _most_as_cells(rows, patches) else None
-
-
-def _most_as_cells(rows: Bytes, patches: Bytes) -> float:
-    """How many bytes cells may take to be the better choice."""
-    if len(patches) * SMALL_CHUNK <= rows.nbytes:
-        return len(patches)
-    # Chunks that patches do not make small are compressed, and an image is decoded with all others of its chunk.
-    return choose_for_chunks(Role.PATCHES, patches).nbytes * _ALONE_MAY_BE_LARGER
+    choice, most = judge_content(cell, rows), float(len(patches))
+    if len(patches) * SMALL_CHUNK > rows.nbytes:
+        # Chunks that patches do not make small are compressed, and an image is decoded with all others of its chunk.
+        most = choose_for_chunks(Role.PATCHES, patches).nbytes * _ALONE_MAY_BE_LARGER
+    return choice if rows.nbytes / choice.ratio <= most else None
 
 
 #: Makes a codec ready for cells.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers.codecs import CellSpec, Codec, CodecSpec, bind, decode_batch
 from sb3_extra_buffers.errors import HeapStateError
-from sb3_extra_buffers.frames import Chunks, FrameKernels, Known, Places
+from sb3_extra_buffers.frames import Change, Chunks, FrameKernels, Known, Places, publish
 from sb3_extra_buffers.heaps import DirectHeap, Heap, MovingHeap, StrictHeap, within_reach
-from sb3_extra_buffers.heaps.state import State, used, within
+from sb3_extra_buffers.heaps.state import State, StateError, used, within
 from sb3_extra_buffers.memory import Bytes, ByteSource, Indices, untouched
 from sb3_extra_buffers.stores.auto import SMALL_CHUNK, Role, choose_for_chunks
 from sb3_extra_buffers.stores.reference_frames import ReferenceFrames
@@ -22,6 +22,18 @@ _MIN_PADDED = 256
 _MAX_EXPONENT = 31
 #: A codec that compresses only large chunks must save a fifth to be worth its time.
 _PAYS = 0.8
+#: One of so many chunks of a batch that has no known address is few.
+_MANY = 8
+#: Evicted chunks that are remembered until it is asked who reached into them.
+MAX_FRESH = 256
+
+
+def describe_coding(every: CodecSpec | Role | None, large: CodecSpec | Role | None) -> str:
+    """How chunks are compressed: by what every chunk goes through, or only large ones."""
+    codec = large if every is None else every
+    if codec is None:
+        return "patches"
+    return f"patches, {codec if isinstance(codec, CodecSpec) else 'compressed'}{' if large' if every is None else ''}"
 
 
 class ChunkStore:
@@ -75,7 +87,14 @@ class ChunkStore:
         #: One past the last slot that was ever used.
         self._end = 0
         self._codecs: dict[int, Codec] = {}
-        self._state: tuple[int, int] | None = None
+        self._moves: int | None = None
+        self._order = _WriteOrder(slots) if is_bounded else None
+        #: For each slot, whether its chunk was evicted or dropped.
+        self.gone = untouched(slots, np.bool_)
+        #: The slots where this happened lately, at most one more than :data:`MAX_FRESH`.
+        self.fresh: list[int] = []
+        #: Number of evicted payloads when it was last looked which.
+        self.noted = 0
         self._forget_addresses()
 
     @property
@@ -84,21 +103,15 @@ class ChunkStore:
         return len(self._padded)
 
     @property
-    def evicted(self) -> int:
-        """Number of payloads that the heap has evicted."""
-        return self._heap.evicted.cells
-
-    @property
     def overhead(self) -> int:
         """Bytes of memory besides payloads."""
-        return self.reference_frames.nbytes
+        per_slot = 0 if self._order is None else self._order.itemsize + self.gone.itemsize
+        return self.reference_frames.nbytes + self._end * per_slot
 
     def describe(self) -> str:
         """How chunks are compressed."""
         every, fallback = self._roles
-        if self._codec is not None or every is not None:
-            return f"patches, {self._codec or 'compressed'}"
-        return "patches" if fallback is None else f"patches, {self._fallback or 'compressed'} if large"
+        return describe_coding(self._codec or every, self._fallback or fallback)
 
     def put(self, slot: int, parts: Sequence[Bytes], raw_nbytes: int) -> None:
         """Store a chunk. If the heap has no room for it, all chunks stay as they were.
@@ -111,10 +124,40 @@ class ChunkStore:
         if self._codec is not None or self._roles[0] is not None or nbytes * SMALL_CHUNK > raw_nbytes:
             parts, exponent = self._compressed(parts, nbytes)
             nbytes = sum(map(len, parts))
+        if self._order is not None:
+            self._order.remove(slot)  # an interrupted put is repeated; until then only the open chunk is needed
         self._put(self._first + slot, parts, nbytes)
         self._padded[slot] = exponent
         self._end = max(self._end, slot + 1)
         self._addresses[slot] = 0
+        if self._order is not None:
+            publish([(self.gone, slot, False), *self._order.appending(slot)])
+
+    def beginning(self, slot: int) -> list[Change]:
+        """The changes that make a slot that of an open chunk."""
+        if self._order is not None:
+            self._order.remove(slot)
+        return [(self.gone, slot, False)] if self.gone.item(slot) else []
+
+    def losing(self, slots: list[int]) -> list[Change]:
+        """The changes that lose chunks. Of one that it did not take, a heap may still have the one before it."""
+        self.fresh = [*self.fresh, *slots][-MAX_FRESH - 1 :]  # what is not gone yet does not count
+        return [(self.gone, slots, True), (self._addresses, slots, 0)]
+
+    def note_evictions(self) -> None:
+        """Find out which chunks the heap has evicted: the oldest."""
+        if self._order is None or (evicted := self._heap.evicted.cells) == self.noted:
+            return
+        slots: list[int] = []
+        for slot in self._order:
+            if self._heap.locate(np.array([self._first + slot]))[0][0] >= 0:
+                break
+            slots.append(slot)
+        if slots:
+            publish(self.losing(slots))  # again, if an interrupt comes before the last line
+            for slot in slots:
+                self._order.remove(slot)
+        self.noted = evicted
 
     def _put(self, cell: int, parts: Sequence[Bytes], nbytes: int) -> None:
         if self._direct is not None:
@@ -137,21 +180,23 @@ class ChunkStore:
         return Chunks(packed, self.reference_frames.of(slots))
 
     def known(self) -> Known:
-        # Two numbers that change when a payload is moved or evicted; not every heap counts its moves.
+        self.note_evictions()
+        # Not every heap counts its moves.
         moves = None if self._moving is None else self._moving.moves
-        state = None if moves is None else (moves, self.evicted if self.is_bounded else 0)
-        if state != self._state or state is None:
+        if moves != self._moves or moves is None:
             self._forget_addresses()
-            self._state = state
+            self._moves = moves
         reference = self.reference_frames
         return Known(self._addresses, self._lengths, reference.of_slot, reference.addresses)
 
     def place(self, slots: Indices, /) -> Places:
         self.known()  # forgets addresses that have changed
         kept: list[object] = []
-        if not self._addresses[slots].all():
-            # All at once, so that later batches need not ask; unless the heap does not count its moves.
-            kept.append(self._find_plain(slots if self._state is None else np.arange(self._end)))
+        unknown = slots[(self._addresses[slots] == 0) & (self._padded[slots] == 0)]
+        if len(unknown):
+            # Many are found all at once, so that later batches need not ask; unless the heap does not count its moves.
+            few = self._moves is None or _MANY * len(unknown) < len(slots)
+            kept.append(self._find_plain(unknown if few else np.arange(self._end)))
         addresses, lengths = self._addresses[slots], self._lengths[slots]
         missing = np.flatnonzero(addresses == 0)
         if len(missing):
@@ -170,7 +215,7 @@ class ChunkStore:
 
     def _find_plain(self, slots: Indices) -> ByteSource:
         """Remember the addresses of those of these chunks that are not compressed; return what holds their bytes."""
-        unknown = slots[(self._addresses[slots] == 0) & (self._padded[slots] == 0)]
+        unknown = slots[(self._addresses[slots] == 0) & (self._padded[slots] == 0) & ~self.gone[slots]]
         starts, lengths = self._heap.locate(unknown + self._first)
         held = starts >= 0
         source, places = within_reach(self._heap, starts[held], lengths[held])
@@ -187,22 +232,21 @@ class ChunkStore:
         """Bytes of the payloads of these chunks."""
         return int(self._heap.locate(slots + self._first)[1].sum())
 
-    def holds(self, slots: Indices) -> NDArray[np.bool_]:
-        """Which of these chunks the heap still has."""
-        held: NDArray[np.bool_] = self._heap.locate(slots + self._first)[0] >= 0
-        return held
-
     def clear(self) -> None:
         """Forget all chunks."""
         self._heap.clear()
         self.reference_frames.clear()
+        if self._order is not None:
+            self._order.clear()
+        self.gone[self.gone] = False
+        self.fresh, self.noted = [], 0
         self._forget_addresses()
 
     def locate(self, slots: Indices) -> tuple[Indices, Indices]:
         """Positions and lengths of the payloads of these chunks in the heap."""
         starts, lengths = self._heap.locate(slots + self._first)
-        if len(starts) and starts.min() < 0:
-            found = "a chunk of its frames was evicted to make room"
+        if len(starts) and (starts.min() < 0 or self.gone[slots].any()):
+            found = "a chunk of its frames was evicted to make room, or did not fit"
             raise HeapStateError(type(self._heap).__name__, "read", found, "Give the heap a larger capacity.")
         return starts, lengths
 
@@ -248,7 +292,10 @@ class ChunkStore:
         """What another one on an equal heap needs in order to become this one."""
         specs = {name: None if spec is None else spec.to_json() for name, spec in self._specs().items()}
         facts = {**specs, "first": self._first, "end": self._end, "exponents": sorted(self._codecs)}
-        return State(facts, {"padded": used(self._padded)}).put("bases", self.reference_frames.state())
+        arrays = {"padded": used(self._padded)}
+        if self._order is not None:
+            arrays |= {"gone": used(self.gone), "after": used(self._order.after)}
+        return State(facts, arrays).put("bases", self.reference_frames.state())
 
     def restore(self, state: State) -> None:
         """Become what another one was. Its heap has been restored."""
@@ -265,6 +312,17 @@ class ChunkStore:
                 self._bound(exponent, self._codec or self._fallback)
         self.reference_frames.restore(state.part("bases"))
         self._forget_addresses()
+        if self._order is not None:
+            self._restore_order(self._order, state)
+
+    def _restore_order(self, order: _WriteOrder, state: State) -> None:
+        if "after" in state.arrays:
+            state.begin_of(gone=self.gone, after=order.after)
+            order.link()
+        else:  # saved by an earlier version: the positions in our rings grow with the age
+            starts, _ = self._heap.locate(self._first + np.arange(self._end))
+            for slot in np.argsort(starts, kind="stable")[np.count_nonzero(starts < 0) :].tolist():
+                publish(order.appending(slot))
 
     def _specs(self) -> dict[str, CodecSpec | None]:
         return {"codec": self._codec, "fallback": self._fallback}
@@ -272,3 +330,46 @@ class ChunkStore:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._forget_addresses()  # they are those of the original
+
+
+class _WriteOrder:
+    """Slots in the order in which their chunks were written, which is that in which a heap evicts them.
+
+    A linked list: entry 0 is the begin and the end, slot ``s`` has the entry ``s + 1``, and what is not listed has 0.
+    """
+
+    def __init__(self, slots: int) -> None:
+        self.after, self._before = untouched(slots + 1, np.int32), untouched(slots + 1, np.int32)
+        self.itemsize = self.after.itemsize + self._before.itemsize
+
+    def __iter__(self) -> Iterator[int]:
+        entry = 0
+        while entry := self.after.item(entry):
+            yield entry - 1
+
+    def appending(self, slot: int) -> list[Change]:
+        """The changes that list a slot, which is not listed, as the newest."""
+        last, entry = self._before.item(0), slot + 1
+        return [(self.after, last, entry), (self._before, entry, last), (self._before, 0, entry)]
+
+    def remove(self, slot: int) -> None:
+        """Take a slot off the list, if it is there."""
+        before, after = self._before.item(slot + 1), self.after.item(slot + 1)
+        if self.after.item(before) == slot + 1:
+            own: list[Change] = [(self.after, slot + 1, 0), (self._before, slot + 1, 0)]
+            publish([(self.after, before, after), (self._before, after, before), *own])
+
+    def clear(self) -> None:
+        """Take all slots off the list."""
+        publish([(array, array.nonzero(), 0) for array in (self.after, self._before)])
+
+    def link(self) -> None:
+        """Complete a list of which only ``after`` is known. No entry is followed by two, so that it has an end."""
+        within("after", self.after, 0, len(self.after) - 1)
+        listed = np.flatnonzero(self.after)
+        following = self.after[listed]
+        last = np.setdiff1d(following, listed)
+        if len(np.unique(following)) != len(following) or len(last) > 1 or listed[:1].any():
+            raise StateError("the order of chunks is not a list")
+        self._before[following] = listed
+        self._before[0] = last[0] if len(last) else 0

@@ -98,17 +98,17 @@ class DeferredStore:
             if store is None:
                 self._held = [*self._held, Write(write.is_next, write.cells.copy(), write.rows.copy())]
                 return
-            problem = self._replay(store)
+            problem: HeapFullError | None = None
+            for held in self._held:
+                try:
+                    held.apply(store)
+                except HeapFullError as error:  # noqa: PERF203 - these rows are lost; later ones may fit
+                    problem = problem or replace(error, never_fits=False)  # said of them, not of what is written now
             # Published only now: whatever stops the replay, the held writes are still here.
             self.chosen, self._held = store, []
             if problem is not None:
                 raise problem
         write.apply(self.chosen)
-
-    def _replay(self, store: ObservationStore) -> HeapFullError | None:
-        """Repeat the held writes. Rows that do not fit are lost; later ones may fit."""
-        problems = [problem for write in self._held if (problem := _problem_of(write, store)) is not None]
-        return problems[0] if problems else None
 
     def read(self, cells: Indices, out: Bytes | None, next_out: Bytes | None = None, /) -> None:
         if self.chosen is not None:
@@ -148,14 +148,6 @@ class DeferredStore:
 
     def restore(self, state: State, /) -> None:
         self.chosen, self._held = self._chooser.restore(state)
-
-
-def _problem_of(write: Write, store: ObservationStore) -> HeapFullError | None:
-    try:
-        write.apply(store)
-    except HeapFullError as error:
-        return replace(error, never_fits=False)  # said of a held write, not of the one that is being written
-    return None
 
 
 def resolve(store: ObservationStore) -> ObservationStore:

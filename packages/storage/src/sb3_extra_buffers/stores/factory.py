@@ -36,7 +36,7 @@ from sb3_extra_buffers.stores.auto import (
     log_choice,
 )
 from sb3_extra_buffers.stores.cells import CellStore
-from sb3_extra_buffers.stores.chunks import ChunkStore
+from sb3_extra_buffers.stores.chunks import ChunkStore, describe_coding
 from sb3_extra_buffers.stores.deferred import DeferredStore, Write, held_from, held_state
 from sb3_extra_buffers.stores.frames import FrameStore, slots_for
 from sb3_extra_buffers.stores.pairs import PairStore, RewrittenStore, SharedStore
@@ -454,13 +454,7 @@ class _FrameChooser:
         self.detector.last = {}
 
     def describe(self) -> str:
-        every, fallback = self._request.coding
-        patches = "patches"
-        if every is not None:
-            patches = f"patches, {every if isinstance(every, CodecSpec) else 'compressed'}"
-        elif fallback is not None:
-            patches = "patches, compressed if large"
-        return f"frames (not yet known how they are stacked; {patches})"
+        return f"frames (not yet known how they are stacked; {describe_coding(*self._request.coding)})"
 
     def state(self, chosen: ObservationStore | None, held: list[Write], /) -> State:
         if isinstance(chosen, FrameStore):

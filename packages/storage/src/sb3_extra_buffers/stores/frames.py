@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import HeapFullError, HeapStateError
-from sb3_extra_buffers.frames import FrameGeometry, FrameKernels, Streams
+from sb3_extra_buffers.frames import Change, FrameGeometry, FrameKernels, Streams
+from sb3_extra_buffers.frames.streams import NONE
 from sb3_extra_buffers.heaps.state import State
 from sb3_extra_buffers.memory import Bytes, Indices
-from sb3_extra_buffers.stores.chunks import ChunkStore
+from sb3_extra_buffers.stores.chunks import MAX_FRESH, ChunkStore
+
+#: Steps on either side of a cell where observations are looked for first that reach into an evicted chunk.
+_NEAR = 32
 
 
 def slots_for(geometry: FrameGeometry, chunk: int, streams: int, observations: int) -> int:
@@ -39,9 +44,12 @@ class FrameStore:
         self.streams = streams
         self.chunks = chunks
         self.kernels = kernels
-        self._is_gathering = False
-        self._lost: NDArray[np.bool_] | None = None
-        self._evicted = 0
+        #: Number of evicted payloads when the last observations were last checked.
+        self._noted = 0
+        #: A cell, and how many cells right before it, in a circle, were held; ``None`` if that must be counted.
+        self._run: tuple[int, int] | None = (0, cells)
+        #: How many cells were written since, from this one on; ``None`` if they were not written in order.
+        self._written: int | None = 0
         #: Chunks that were too large for the heap.
         self.dropped = 0
         for stream, slot in enumerate(streams.open.tolist()):
@@ -65,36 +73,36 @@ class FrameStore:
             if next_obs is None:
                 return
             references, obs, next_obs = references + self.cells, next_obs, None
-        if self.chunks.is_bounded:
-            self._note_evictions()  # other stores share the heap: evicted chunks must not be referred to
-        if self._lost is not None:
-            self._unmark(self._lost, references, next_obs)
-        write, streams = self.kernels.write, self.streams
+        self._write(references, obs, next_obs)
+
+    def _write(self, references: Indices, obs: Bytes, next_obs: Bytes | None = None, *, is_again: bool = False) -> None:
+        """Write observations; ``is_again`` if they were stored before, and only get other chunks."""
+        chunks, write, streams = self.chunks, self.kernels.write, self.streams
+        if chunks.is_bounded:
+            self._notice()  # other stores share the heap: evicted chunks must not be referred to
+        noted = self._noted
         done, count = 0, len(obs) if next_obs is None else 2 * len(obs)
         while (done := write(streams, references, obs, done, next_obs)) < count:
             plane, index = divmod(done, len(obs))
-            self._close((int(references[index]) + plane * self.cells) % streams.streams)
-        if self._lost is not None and not self._is_gathering:
-            self._write_again(references, obs, next_obs)
+            self._close((int(references[index]) + plane * self.cells) % streams.streams, is_again=is_again)
+        if chunks.is_bounded and not is_again:
+            if self._noted != noted:
+                self._write_again(references, obs, next_obs)
+            self._count_written(references, is_whole=count == streams.planes * len(obs))
 
-    def _unmark(self, lost: NDArray[np.bool_], references: Indices, following: Bytes | None) -> None:
-        """Cells that are written are no longer lost."""
-        lost[references] = False
-        if following is not None:
-            lost[references + self.cells] = False
+    def _count_written(self, references: Indices, *, is_whole: bool) -> None:
+        if self._run is not None and self._written is not None:
+            begin = (self._run[0] + self._written) % self.cells
+            in_order = is_whole and references.tolist() == [*range(begin, begin + len(references))]
+            self._written = self._written + len(references) if in_order else None
 
     def _write_again(self, references: Indices, rows: Bytes, following: Bytes | None) -> None:
         """Write again what a chunk of the same call has evicted. Once: the heap may be too small."""
-        assert self._lost is not None
         if following is not None:
             references, rows = np.concatenate([references, references + self.cells]), np.concatenate([rows, following])
-        lost = self._lost[references]
+        lost = self.streams.reaching(self.chunks.gone, references)
         if lost.any():
-            self._is_gathering = True
-            try:
-                self.write(references[lost], rows[lost])
-            finally:
-                self._is_gathering = False
+            self._write(references[lost], rows[lost], is_again=True)
 
     def read(self, cells: Indices, out: Bytes | None, next_out: Bytes | None = None, /) -> None:
         references = np.ascontiguousarray(cells)
@@ -102,57 +110,102 @@ class FrameStore:
             if next_out is None:
                 return
             references, out, next_out = references + self.cells, next_out, None
-        if self._lost is not None:
-            both = references if next_out is None else np.concatenate([references, references + self.cells])
-            self.refuse_lost(both)
         self.kernels.read(self.streams, self.chunks, references, out, next_out)
-
-    def refuse_lost(self, references: Indices) -> None:
-        """Raise if frames of these observations were dropped."""
-        # A slot may still have the payload of a chunk that was there before the one that was lost.
-        if self._lost is not None and self._lost[references].any():
-            found = "a chunk of its frames was evicted to make room, or did not fit"
-            raise HeapStateError("FrameStore", "read", found, "Give the heap a larger capacity.")
 
     def stored_nbytes(self) -> int:
         streams = self.streams
         used = np.flatnonzero(streams.users[: int(streams.numbers[2])])
         return self.chunks.stored_nbytes(used) + streams.filling.packed_nbytes
 
-    def lost(self) -> NDArray[np.bool_] | None:
-        self._note_evictions()
-        return self._lost
-
     def holds(self, cells: Indices, /) -> NDArray[np.bool_]:
-        lost = self.lost()
-        if lost is None:
-            return np.ones(len(cells), np.bool_)
-        held: NDArray[np.bool_] = ~np.logical_or.reduce(lost.reshape(self.streams.planes, -1)[:, cells])
+        self._notice()
+        return ~self._are_lost(cells)
+
+    def _are_lost(self, cells: Indices) -> NDArray[np.bool_]:
+        streams = self.streams
+        references = np.concatenate([cells + plane * self.cells for plane in range(streams.planes)])
+        lost = streams.reaching(self.chunks.gone, references).reshape(streams.planes, -1)
+        return np.logical_or.reduce(lost)  # type: ignore[no-any-return]
+
+    def held_before(self, cell: int) -> int:
+        self._notice()
+        chunks, cells = self.chunks, self.cells
+        held = self._run_before(cell) if len(chunks.fresh) <= MAX_FRESH else None
+        if held is None:
+            lost = np.flatnonzero(self._are_lost(np.arange(cell - cells, cell) % cells))
+            held = cells - 1 - int(lost[-1]) if len(lost) else cells
+        elif chunks.fresh:
+            slots = np.unique(chunks.fresh)
+            found = self._cells_reaching(slots[chunks.gone[slots]], cell - 1 - held)  # others have new chunks
+            held = int(((cell - 1 - found) % cells).min(initial=held))
+        self._run, self._written = (cell, held), 0
+        chunks.fresh = []  # only now: after an interrupt they are looked at again
         return held
+
+    def _run_before(self, cell: int) -> int | None:
+        """How many cells right before this one were held before the latest evictions; ``None`` if that is not known."""
+        if self._run is None:
+            return None
+        (begin, held), cells, written = self._run, self.cells, self._written
+        if written is not None and (cell - begin - written) % cells == 0:
+            return min(held + written, cells)
+        # Cells were not written in order: are all held that came in between, and is the one before the run still lost?
+        passed = (cell - begin) % cells
+        lost = self._are_lost(np.append(np.arange(begin, begin + passed), begin - 1 - held) % cells)
+        held += passed
+        return None if lost[:-1].any() or (held < cells and not lost[-1]) else min(held, cells)
+
+    def _cells_reaching(self, slots: Indices, near: int) -> Indices:
+        """Cells with an observation that reaches into one of these chunks, which are looked for around a cell.
+
+        A chunk knows how many they are. So the search ends where all are found, which is near the cell unless cells are
+        written in another order than their numbers.
+        """
+        streams, cells = self.streams, self.cells
+        users, half = int(streams.users[slots].sum()), _NEAR * streams.streams
+        while users:
+            window = np.arange(near - half, near + half) % cells if 2 * half < cells else np.arange(cells)
+            planes = [window + plane * cells for plane in range(streams.planes)]
+            references, count = np.concatenate([*planes, streams.own]), 0
+            found = np.zeros(len(references), np.bool_)
+            for some, reached in streams.walk(references):
+                hit = np.isin(reached, slots)
+                found[some[hit]] = True
+                count += int(np.count_nonzero(hit))
+            if count == users or len(window) == cells:
+                return window[found[: -streams.streams].reshape(streams.planes, -1).any(axis=0)]
+            half *= 4
+        return np.empty(0, np.int64)
 
     def clear(self) -> None:
         self.chunks.clear()
         reference_frames = self.chunks.reference_frames
         self.streams.clear([reference_frames.open(stream, stream) for stream in range(self.streams.streams)])
-        self._lost, self._evicted, self.dropped = None, 0, 0
+        self._noted, self._run, self._written, self.dropped = 0, (0, self.cells), 0, 0
 
     def state(self) -> State:
-        found = State({"evicted": self._evicted, "dropped": self.dropped, "has_lost": self._lost is not None})
-        if self._lost is not None:
-            found.arrays["lost"] = self._lost
+        self._notice()
+        found = State({"evicted": self._noted, "dropped": self.dropped})
         return found.put("streams", self.streams.state()).put("chunks", self.chunks.state())
 
     def restore(self, state: State, /) -> None:
-        self._evicted, self.dropped = (state.number(name, 0, 1 << 62) for name in ("evicted", "dropped"))
-        if state.fact("has_lost", bool):
-            self._lost = state.array("lost", np.bool_, self.streams.planes * self.streams.cells).copy()
+        self._noted, self.dropped = (state.number(name, 0, 1 << 62) for name in ("evicted", "dropped"))
         self.chunks.restore(state.part("chunks"))
         self.streams.restore(state.part("streams"))
+        self.chunks.noted, self._run = self._noted, None
+        if state.facts.get("has_lost"):  # saved by an earlier version
+            self._restore_lost(state.array("lost", np.bool_, self.streams.planes * self.cells))
 
-    def _close(self, stream: int) -> None:
+    def _restore_lost(self, lost: NDArray[np.bool_]) -> None:
+        """Find the chunks that are gone from the observations that are lost."""
+        streams = self.streams
+        used = np.setdiff1d(np.flatnonzero(streams.users), streams.open)
+        self.chunks.gone[np.setdiff1d(used, streams.reached(np.flatnonzero(~lost)))] = True
+
+    def _close(self, stream: int, *, is_again: bool) -> None:
         """Store the complete chunk of a stream, and begin another one."""
         streams = self.streams
-        if streams.free_slots <= 2 * streams.streams and not self._is_gathering:
+        if streams.free_slots <= 2 * streams.streams and not is_again:
             self._gather()
         slot, filling = streams.open.item(stream), streams.filling
         if streams.sizes.item(slot) < streams.chunk:
@@ -162,12 +215,13 @@ class FrameStore:
         self.chunks.reference_frames.learn(stream, filling.tail[stream], filling.first_nbytes.item(stream))
         self._begin_chunk(stream)
         if self.chunks.is_bounded:
-            self._note_evictions()
+            self._notice()
 
-    def _begin_chunk(self, stream: int) -> None:
+    def _begin_chunk(self, stream: int, also: Sequence[Change] = ()) -> None:
         # An interrupt comes before or after begin_chunk(): a retry stores the same chunk again, or goes on in the next.
-        reference_frame = self.chunks.reference_frames.open(stream, self.streams.next_slot)
-        self.streams.begin_chunk(stream, reference_frame)
+        slot = self.streams.next_slot
+        reference_frame = self.chunks.reference_frames.open(stream, slot)
+        self.streams.begin_chunk(stream, reference_frame, [*self.chunks.beginning(slot), *also])
 
     def _store(self, slot: int, stream: int) -> None:
         streams = self.streams
@@ -177,37 +231,20 @@ class FrameStore:
         except HeapFullError as error:
             # It will never fit: dropped like the oldest chunks, so that others can follow.
             if error.capacity and not self.chunks.refuses:
-                self._lose(np.array([slot]))
                 self.dropped += 1
-                self._begin_chunk(stream)
+                self._begin_chunk(stream, [*self.chunks.losing([slot]), (streams.last_number, stream, NONE)])
                 # True of the chunk, which is gone; the observation that is being written goes into another one.
                 raise replace(error, never_fits=False) from error
             raise
 
-    def _note_evictions(self) -> None:
-        """Find out which observations were lost since the last time, and keep new ones from referring to them."""
-        evicted = self.chunks.evicted
-        if evicted == self._evicted:
-            return
-        used = np.flatnonzero(self.streams.users)
-        used = used[~np.isin(used, self.streams.open)]
-        self._lose(used[~self.chunks.holds(used)])
-        self._evicted = evicted
-
-    def _lose(self, slots: Indices) -> None:
-        """Mark observations that reach into these chunks as lost."""
-        if not len(slots):
-            return
-        streams = self.streams
-        gone = np.zeros(streams.slots, np.bool_)
-        gone[slots] = True
-        if self._lost is None:
-            self._lost = np.zeros(streams.planes * streams.cells, np.bool_)
-        self._lost[streams.reaching(gone)] = True
-        for stream in range(streams.streams):
-            own = np.array([streams.planes * streams.cells + stream])
-            if any(gone[slots].any() for _, slots in streams.walk(own)):
-                streams.forget_last(stream)
+    def _notice(self) -> None:
+        """Find out which chunks were evicted since the last time, and keep new observations from referring to them."""
+        chunks, streams = self.chunks, self.streams
+        chunks.note_evictions()
+        if chunks.noted != self._noted:
+            chunks.gone[streams.open] = False  # of an open chunk, only the payload of an interrupted call is gone
+            streams.last_number[streams.reaching(chunks.gone, streams.own)] = NONE
+            self._noted = chunks.noted
 
     def _gather(self) -> None:
         """Write observations again whose chunks are hardly used otherwise, until there are slots to spare.
@@ -216,16 +253,12 @@ class FrameStore:
         """
         streams = self.streams
         while (free := streams.free_slots) <= 2 * streams.streams:
-            references = streams.reaching(self._sparse_chunks())
-            if self._lost is not None:
-                references = references[~self._lost[references]]  # cannot be read
+            references = np.arange(streams.planes * self.cells)
+            references = references[streams.reaching(self._sparse_chunks(), references)]
+            references = references[~streams.reaching(self.chunks.gone, references)]  # lost: cannot be read
             rows = np.empty((len(references), self.row_nbytes), np.uint8)
             self.kernels.read(streams, self.chunks, references, rows)
-            self._is_gathering = True
-            try:
-                self.write(references, rows)
-            finally:
-                self._is_gathering = False
+            self._write(references, rows, is_again=True)
             if streams.free_slots <= free:
                 found = f"all {streams.slots} chunks hold something that is needed"
                 hint = "Observations are overwritten in too wild an order for frames: use layout='cells'."
@@ -234,9 +267,8 @@ class FrameStore:
     def _sparse_chunks(self) -> NDArray[np.bool_]:
         """For each slot, whether its chunk has few users; so few in all that their frames fit into the free slots."""
         streams = self.streams
-        own = np.arange(len(streams.newest) - streams.streams, len(streams.newest))
-        used = np.setdiff1d(np.flatnonzero(streams.users), [*streams.open, *streams.reached(own)])
-        used = used[self.chunks.holds(used)]
+        used = np.setdiff1d(np.flatnonzero(streams.users), [*streams.open, *streams.reached(streams.own)])
+        used = used[~self.chunks.gone[used]]
         used = used[np.argsort(streams.users[used], kind="stable")]
         frames = np.cumsum(streams.users[used]) * streams.geometry.depth
         found = np.zeros(streams.slots, np.bool_)

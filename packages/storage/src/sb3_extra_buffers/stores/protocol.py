@@ -88,8 +88,13 @@ class EvictingStore(Protocol):
     def dropped(self) -> int:
         """Payloads that were too large for the heap."""
 
-    def lost(self) -> NDArray[np.bool_] | None:
-        """For each observation, then for each next observation: whether it was lost. ``None`` if none ever was."""
+    def held_before(self, cell: int) -> int:
+        """How many cells right before this one, in a circle, are held without a gap.
+
+        The cost of asking again depends on what was written and evicted since, not on the number of cells.
+
+        :param cell: a cell number
+        """
 
 
 @runtime_checkable
