@@ -2,6 +2,8 @@
 
 import copy
 import os
+import struct
+import zlib
 
 import gymnasium as gym
 import numpy as np
@@ -84,9 +86,50 @@ def same():
     return _same
 
 
+#: Values of environment variables that mean yes.
+_YES = ("1", "true", "yes", "on")
+#: Files that this process has saved.
+_saved = set()
+
+
+def _save_images(observations, path, environ=os.environ):
+    """Save a few images of a batch, a row for each and a column for each channel, unless the environment says no."""
+    names = ("CI", "DISABLE_TEST_OBSERVATIONS_SAVE")
+    parts = list(observations.values()) if isinstance(observations, dict) else [observations]
+    images = [part[:8].cpu().numpy() for part in parts if part.dtype == th.uint8 and part.ndim == 4]
+    if not images or path in _saved or any(environ.get(name, "").lower() in _YES for name in names):
+        return
+    _saved.add(path)
+    count, channels, height, width = images[0].shape
+    pixels = images[0].transpose(0, 2, 1, 3).reshape(count * height, channels * width)
+    pixels = (pixels * (255 / max(pixels.max(), 1))).astype(np.uint8)  # many tests use few shades
+    rows = np.concatenate([np.zeros((len(pixels), 1), np.uint8), pixels], axis=1)
+    header = struct.pack(">IIBBBBB", pixels.shape[1], len(pixels), 8, 0, 0, 0, 0)
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes())), (b"IEND", b"")]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    own = path.with_suffix(f".{os.getpid()}")  # of several processes, the last one wins
+    own.write_bytes(
+        b"\x89PNG\r\n\x1a\n"
+        + b"".join(
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+            for kind, data in chunks
+        )
+    )
+    own.replace(path)
+
+
 @pytest.fixture
-def same_samples():
-    """Check that two buffers return the same for the same seed, and that what they return is nobody else's."""
+def save_images():
+    return _save_images
+
+
+@pytest.fixture
+def same_samples(request):
+    """Check that two buffers return the same for the same seed, and that what they return is nobody else's.
+
+    A few images of each test are saved in ``debug_obs``, for people to look at.
+    """
+    name = f"{request.node.path.stem}-{request.node.originalname}.png"
 
     def check(ours, theirs, batch_size, seed=0, env=None):
         for _ in range(2):
@@ -95,6 +138,7 @@ def same_samples():
                 np.random.seed(seed)
                 found.append((buffer.sample(batch_size, env=env), np.random.random()))
             _same(*found)
+            _save_images(found[0][0].observations, request.config.rootpath / "debug_obs" / name)
             _scribble(found[0][0])
 
     return check

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from gymnasium import spaces
+from stable_baselines3 import DQN, PPO
 
 from sb3_extra_buffers import codecs
 from sb3_extra_buffers.compressed import (
@@ -18,6 +19,7 @@ from sb3_extra_buffers.errors import (
     ParameterError,
     UnknownPluginError,
 )
+from sb3_extra_buffers.errors.install import install_command
 
 IMAGE = spaces.Box(0, 255, (20, 20), np.uint8)
 DICT = spaces.Dict(image=IMAGE, more=IMAGE, vec=spaces.Box(-1, 1, (3,), np.float32))
@@ -80,15 +82,16 @@ def test_parameters_of_a_heap_are_checked_also_if_nothing_goes_there():
         CompressedReplayBuffer(4, small, ACTIONS, heap_kwargs={"capacity": 5})
 
 
-@pytest.mark.parametrize("name", sorted({"igzip3", "rle-jit", "zstd-3", "lz4-frame/1"}))
-def test_a_codec_that_is_not_installed_is_named_with_the_command_that_installs_it(name, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "home"), [("igzip3", "isal"), ("rle-jit", "rle-numba"), ("zstd-3", "zstd"), ("lz4-frame/1", "lz4")]
+)
+def test_a_codec_that_is_not_installed_is_named_with_the_command_that_installs_it(name, home, monkeypatch):
     there = {known: offers for known, offers in codecs.registry.offers().items() if known in ("none", "rle", "gzip")}
     codecs.registry.refresh()
     with monkeypatch.context() as patch:
         patch.setattr(codecs.registry, "_offers", there)
-        with pytest.raises(
-            UnknownPluginError, match=r"Installed: gzip, none, rle.*pip install sb3-extra-buffers-codec-[\w-]+$"
-        ):
+        command = re.escape(install_command(f"sb3-extra-buffers-codec-{home}"))
+        with pytest.raises(UnknownPluginError, match=rf"Installed: gzip, none, rle.*{command}$"):
             make(CompressedReplayBuffer, compression_method=name)
     codecs.registry.refresh()
 
@@ -116,6 +119,23 @@ def test_levels_belong_to_the_names_if_there_are_several_codecs():
 def test_an_argument_that_does_not_exist_is_refused_with_the_one_that_was_probably_meant(kind):
     with pytest.raises(TypeError, match=rf"{kind.__name__}\(\) got .*'compresion_method'. Did you mean 'compression_"):
         make(kind, compresion_method="gzip")
+
+
+@pytest.mark.parametrize("kind", [CompressedReplayBuffer, CompressedRolloutBuffer])
+def test_a_model_that_needs_another_kind_of_buffer_is_told_the_class_that_fits(kind):
+    model, argument, right = PPO, "rollout_buffer_class", "CompressedRolloutBuffer"
+    if kind is CompressedRolloutBuffer:
+        model, argument, right = DQN, "replay_buffer_class", "CompressedReplayBuffer"
+    with pytest.raises(TypeError, match=rf"{kind.__name__} does not fit: .* need a .* buffer\. Use {right}\.$"):
+        model("MlpPolicy", "CartPole-v1", device="cpu", **{argument: kind})
+
+
+@pytest.mark.parametrize(("kind", "model"), [(CompressedDictReplayBuffer, "PPO"), (CompressedDictRolloutBuffer, "DQN")])
+def test_the_class_that_fits_is_one_for_the_space(kind, model):
+    given = {"gae_lambda": 1.0} if model == "PPO" else {"optimize_memory_usage": False}
+    right = kind.__name__.replace("Replay", "R0llout").replace("Rollout", "Replay").replace("R0llout", "Rollout")
+    with pytest.raises(TypeError, match=rf"{model}.*Use {right}\.$"):
+        kind(4, DICT, ACTIONS, **given)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What cannot be loaded is refused as a whole, with what it is and what to do."""
 
 import json
+import re
 from importlib import import_module
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from sb3_extra_buffers.errors import (
     ParameterError,
     UnknownPluginError,
 )
+from sb3_extra_buffers.errors.install import install_command
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 ACTIONS = spaces.Discrete(5)
@@ -86,7 +88,8 @@ def test_a_codec_that_is_missing_is_named_with_the_command_that_installs_it(code
     codecs.registry.refresh()
     with monkeypatch.context() as patch:
         patch.setattr(codecs.registry, "_offers", there)
-        told = rf"{codec!r} is not .*pip install sb3-extra-buffers-codec-{home}$"
+        command = re.escape(install_command(f"sb3-extra-buffers-codec-{home}"))
+        told = rf"{codec!r} is not .*{command}$"
         with pytest.raises(UnknownPluginError, match=told):
             CompressedReplayBuffer.load(path)
         assert inspect(path).arguments["compression_method"] == codec

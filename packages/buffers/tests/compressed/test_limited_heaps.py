@@ -6,6 +6,8 @@ from gymnasium import spaces
 
 from sb3_extra_buffers.compressed import CompressedDictReplayBuffer, CompressedReplayBuffer
 from sb3_extra_buffers.errors import HeapFullError, HeapStateError
+from sb3_extra_buffers.frames import Streams
+from sb3_extra_buffers.heaps import TableHeap
 from sb3_extra_buffers.stores import cells as cells_module
 
 ACTIONS = spaces.Discrete(2)
@@ -227,3 +229,42 @@ def test_what_was_seen_to_fit_is_seen_anew_if_something_else_is_written():
         buffer.next_observations[2] = observation(IMAGE, 4, True)
     play(buffer, 3, noisy=lambda step: False)
     assert sampled(buffer)[-3:] == [2, 3, 4]
+
+
+def visited(monkeypatch, steps):
+    """How many observations and payloads one add and one sample look at, at the most, once the ring is full."""
+    space, counts = spaces.Box(0, 255, (2, 32, 32), np.uint8), {"observations": 0, "payloads": 0}
+    ring = {"heap": "ring", "heap_kwargs": {"capacity": 130 * steps}}
+    buffer = CompressedReplayBuffer(steps, space, spaces.Discrete(2), "cpu", **ring)
+    walk, locate = Streams.walk, TableHeap.locate
+
+    def counting_walk(self, references):
+        counts["observations"] += len(references)
+        return walk(self, references)
+
+    def counting_locate(self, cells):
+        counts["payloads"] += len(cells)
+        return locate(self, cells)
+
+    monkeypatch.setattr(Streams, "walk", counting_walk)
+    monkeypatch.setattr(TableHeap, "locate", counting_locate)
+    images, most = np.random.default_rng(0).integers(0, 256, (steps + 3, 32, 32)).astype(np.uint8), []
+    images[:, 4:] = 7
+    for step in range(2 * steps):
+        counts.update(observations=0, payloads=0)
+        first = step % steps
+        pair = images[None, first : first + 2], images[None, first + 1 : first + 3]
+        buffer.add(*pair, np.zeros((1, 1)), np.zeros(1), np.zeros(1), [{}])
+        if step >= 2 * steps - 40:
+            buffer.sample(4)
+        if step >= 2 * steps - 30:
+            most.append(tuple(counts.values()))
+    assert 0 < buffer._kept_rows() < steps
+    return np.max(most, axis=0)
+
+
+def test_adding_and_sampling_looks_at_no_more_in_a_larger_buffer(monkeypatch):
+    np.random.seed(0)
+    small, large = (visited(monkeypatch, steps) for steps in (300, 3000))
+    assert (large <= 2 * small).all()
+    assert (small < 1000).all()

@@ -212,3 +212,37 @@ def test_rich_renders_the_same_table():
     text = target.getvalue()
     for part in ("12,345 transitions", "image", "8.0 MB", "8.0x", "gzip/1", "600.0 kB", "5.0x", "2.5 GB", "7,000"):
         assert part in text
+
+
+def test_a_buffer_shows_its_size_layout_codec_and_memory_in_one_line():
+    buffer = CompressedReplayBuffer(2000, IMAGE, ACTIONS, n_envs=2, compression_method="gzip/1", layout="cells")
+    assert repr(buffer).startswith("<CompressedReplayBuffer: 0 of 2,000 transitions, n_envs=2, cells, gzip/1, ")
+    space = spaces.Dict(image=IMAGE, vec=spaces.Box(0, 1, (3,)))
+    buffer = CompressedDictReplayBuffer(
+        100, space, ACTIONS, layout="frames", heap="ring", heap_kwargs={"capacity": 9999}
+    )
+    line = repr(buffer)
+    assert "\n" not in line
+    for part in (
+        "0 of 100 transitions",
+        "n_envs=1",
+        "image frames (",
+        "vec cells, none",
+        "in heap 'ring'",
+        "x smaller>",
+    ):
+        assert part in line
+
+
+def test_the_line_of_a_buffer_has_the_figures_of_its_report():
+    buffer = CompressedReplayBuffer(50, IMAGE, ACTIONS, compression_method="gzip/1", layout="cells")
+    play(buffer, frames(21))
+    report = buffer.memory_report()
+    stored = (report.live_nbytes + report.overhead) / 1000
+    assert f"20 of 50 transitions, n_envs=1, cells, gzip/1, {stored:.1f} kB in heap 'memory', " in repr(buffer)
+    assert repr(buffer).endswith(f", {report.ratio:.1f}x smaller>")
+
+
+@pytest.mark.parametrize("kind", [CompressedReplayBuffer, CompressedRolloutBuffer])
+def test_a_buffer_that_is_not_complete_can_be_shown(kind):
+    assert repr(kind.__new__(kind)) == f"<{kind.__name__}, incomplete>"

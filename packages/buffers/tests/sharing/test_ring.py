@@ -1,11 +1,14 @@
 """Rings hand over every record once, whole and in order, whoever is killed."""
 
 import contextlib
+import json
 import multiprocessing
 import os
 import pickle
 import random
 import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -231,3 +234,54 @@ def test_bad_requests_say_what_is_allowed(tmp_path, ring):
     with pytest.raises(FileWriteError, match="fewer slots"):
         Ring.create(tmp_path / "new", RECORD, 1 << 40)
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "itemsize"),
+    [
+        ([["a", "f4, (", [1], 0]], 4),  # SyntaxError
+        ([["a", "<f4", [1 << 70], 0]], 4),  # OverflowError
+        ([["a", "<f4", [], 1 << 70]], 4),
+        ([["a", "<f4", [], 0]], 1 << 70),
+        ([["a", "<f4", [], 0]], (1 << 31) - 1),  # a record that is possible, in a slot that is not
+        ([["a", "<f4", [], 0]], -1),
+        ([["a", "nothing", [], 0]], 4),
+        ([["a", "<f4", None, 0]], 4),
+        ([["a", {"": 0}, [], 0]], 4),
+        ([["a", "<f4", []]], 4),
+        ([], 4),
+        ("fields", 4),
+    ],
+)
+def test_a_description_that_is_none_is_damage(tmp_path, fields, itemsize):
+    ring = Ring.create(tmp_path / "ring", RECORD, 2)
+    text = json.dumps({"fields": fields, "itemsize": itemsize}).encode()
+    content = bytearray(ring.path.read_bytes())
+    content[72:80] = len(text).to_bytes(8, "little")
+    content[320 : 320 + len(text)] = text
+    other = tmp_path / "other"
+    other.write_bytes(content)
+    with pytest.raises(FileDamagedError, match="description of its records"):
+        Ring.attach(other)
+
+
+#: In a process of its own, which is ended if it waits.
+_ATTACH = """
+import sys
+from sb3_extra_buffers.errors import ForeignFileError
+from sb3_extra_buffers.sharing import Board, Ring
+
+for kind in (Board, Ring):
+    try:
+        kind.attach(sys.argv[1])
+    except ForeignFileError as error:
+        print(error)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+def test_a_pipe_in_place_of_a_file_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    command = [sys.executable, "-W", "ignore", "-c", _ATTACH, str(tmp_path / "pipe")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.stdout.count("it is a pipe or a device") == 2, done.stderr

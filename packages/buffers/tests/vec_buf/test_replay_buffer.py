@@ -15,6 +15,7 @@ from stable_baselines3.common.envs import SimpleMultiObsEnv
 
 from sb3_extra_buffers.compressed import CompressedDictReplayBuffer, CompressedReplayBuffer
 from sb3_extra_buffers.errors import ParameterError
+from sb3_extra_buffers.testing.processes import in_forked_child
 from sb3_extra_buffers.vec_buf import DummyVecReplayBuffer
 
 SPACE, ACTION = spaces.Box(0, 255, (4, 12, 12), np.uint8), spaces.Discrete(3)
@@ -111,3 +112,11 @@ def test_pickles_name_the_module_that_was_published():
     operations = [(code.name, text) for code, text, _ in pickletools.genops(pickle.dumps(buffer, protocol=2))]
     named = {text.split()[0] for name, text in operations if name == "GLOBAL"}
     assert {name for name in named if name.startswith("sb3_extra")} == {"sb3_extra_buffers.vec_buf.buffers"}
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_starts_threads_of_its_own():
+    buffer = new(buffers=[ReplayBuffer, ReplayBuffer], use_threads=True)
+    buffer.reset()
+    in_forked_child(buffer.reset)
+    buffer.reset()

@@ -42,28 +42,21 @@ if TYPE_CHECKING:
         init_jit,
     )
 
-#: The module of each name that is not in ``utils``.
+#: The names in each module; all others are in ``utils``.
 _HOMES = {
-    "BaseCompressedBuffer": "base",
-    "BufferCheckpointCallback": "callbacks",
-    "BufferMemoryCallback": "callbacks",
-    "Checkpoint": "checkpoint",
-    "CompressedArray": "compressed_array",
-    "CompressedDictReplayBuffer": "replay_buffer",
-    "CompressedDictRolloutBuffer": "rollout_buffer",
-    "CompressedHerReplayBuffer": "her_replay_buffer",
-    "CompressedMaskableDictRolloutBuffer": "contrib",
-    "CompressedMaskableRolloutBuffer": "contrib",
-    "CompressedNStepReplayBuffer": "replay_buffer",
-    "CompressedRecurrentDictRolloutBuffer": "contrib",
-    "CompressedRecurrentRolloutBuffer": "contrib",
-    "CompressedReplayBuffer": "replay_buffer",
-    "CompressedRolloutBuffer": "rollout_buffer",
-    "KeyReport": "report",
-    "MemoryReport": "report",
-    "compress_rollouts": "conversion",
-    "convert": "conversion",
-    "inspect": "checkpoint",
+    "base": ("BaseCompressedBuffer",),
+    "callbacks": ("BufferCheckpointCallback", "BufferMemoryCallback"),
+    "checkpoint": ("Checkpoint", "inspect"),
+    "compressed_array": ("CompressedArray",),
+    "contrib": (
+        *("CompressedMaskableDictRolloutBuffer", "CompressedMaskableRolloutBuffer"),
+        *("CompressedRecurrentDictRolloutBuffer", "CompressedRecurrentRolloutBuffer"),
+    ),
+    "conversion": ("compress_rollouts", "convert"),
+    "her_replay_buffer": ("CompressedHerReplayBuffer",),
+    "replay_buffer": ("CompressedDictReplayBuffer", "CompressedNStepReplayBuffer", "CompressedReplayBuffer"),
+    "report": ("KeyReport", "MemoryReport"),
+    "rollout_buffer": ("CompressedDictRolloutBuffer", "CompressedRolloutBuffer"),
 }
 #: Packages that a user may lack, and the extra that brings each.
 _EXTRAS = {"sb3_contrib": "contrib", "stable_baselines3": "sb3", "torch": "sb3", "gymnasium": "sb3"}
@@ -103,8 +96,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = next((home for home, names in _HOMES.items() if name in names), "utils")
     try:
-        return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'utils')}"), name)
+        return getattr(import_module(f"{__name__}.{home}"), name)
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing not in _EXTRAS:

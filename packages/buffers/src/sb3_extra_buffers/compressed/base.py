@@ -20,11 +20,16 @@ from numpy.typing import NDArray
 from stable_baselines3.common.buffers import BaseBuffer, DictReplayBuffer, DictRolloutBuffer
 
 from sb3_extra_buffers.arrays import CompressedArray
+from sb3_extra_buffers.arrays.casting import as_numbers
 from sb3_extra_buffers.checkpoints import State
 from sb3_extra_buffers.compressed import checkpoint
 from sb3_extra_buffers.compressed.options import StorageOptions
-from sb3_extra_buffers.compressed.report import KeyReport, MemoryReport
+from sb3_extra_buffers.compressed.report import KeyReport, MemoryReport, readable
 from sb3_extra_buffers.compressed.storage import NO_KEY, ObservationStorage, PerStep, parts_of
+
+# Models that the published package saved name these here.
+from sb3_extra_buffers.compressed.utils import DummyCls as DummyCls
+from sb3_extra_buffers.compressed.utils import find_buffer_dtypes as find_buffer_dtypes
 from sb3_extra_buffers.errors import BufferStateError, ObservationError, ParameterError
 from sb3_extra_buffers.heaps import Heap
 
@@ -34,6 +39,11 @@ if TYPE_CHECKING:
 Method = TypeVar("Method", bound=Callable[..., Any])
 #: Version of the pickled form. Pickles of other versions are refused with an explanation.
 FORMAT_VERSION = 1
+#: Arguments that only some models pass to a buffer: these models, and the kind of buffer that they need.
+_TELLING = {
+    "gae_lambda": ("PPO, A2C and other on-policy models", "Rollout"),
+    "optimize_memory_usage": ("DQN, SAC and other off-policy models", "Replay"),
+}
 
 
 def locked(method: Method) -> Method:
@@ -70,12 +80,16 @@ class BaseCompressedBuffer(BaseBuffer):
 
     def _take_options(self, arguments: Mapping[str, Any], prefetch_obstacle: str) -> None:
         """Check the arguments of a constructor, its ``locals()``, and keep those about storage."""
-        name, prefetch = type(self).__name__, arguments["prefetch"]
+        name, prefetch, unknown = type(self).__name__, arguments["prefetch"], arguments["kwargs"]
         known = {name for kind in type(self).__mro__[:-1] for name in signature(kind).parameters}
-        for unknown in sorted(set(arguments["kwargs"]) - known):
-            close = get_close_matches(unknown, known, 1)
+        for asked in sorted(set(unknown) - known):
+            if asked in _TELLING:
+                models, kind = _TELLING[asked]
+                fitting = self._sibling(kind, isinstance(arguments["observation_space"], spaces.Dict))
+                raise TypeError(f"{name} does not fit: {models} need a {kind.lower()} buffer. Use {fitting}.")
+            close = get_close_matches(asked, known, 1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise TypeError(f"{name}() got an unexpected keyword argument {unknown!r}.{hint}")
+            raise TypeError(f"{name}() got an unexpected keyword argument {asked!r}.{hint}")
         self._check_space(arguments["observation_space"])
         if not isinstance(prefetch, bool):
             raise ParameterError(name, "prefetch", prefetch, "it must be True or False")
@@ -92,10 +106,27 @@ class BaseCompressedBuffer(BaseBuffer):
             raise ParameterError(name, "observation_space", space, "keys must have names and no keys below", hint)
         if is_dict == isinstance(self, (DictReplayBuffer, DictRolloutBuffer)):
             return
-        kind, family = "Rollout" if "Rollout" in name else "Replay", "Gpu" if name.startswith("Gpu") else "Compressed"
-        other, allowed = ("Dict", "it must not be a Dict space") if is_dict else ("", "it must be a Dict space")
-        hint = f"Use {family}{other}{kind}Buffer for it, or a buffer named for its model."
+        allowed = "it must not be a Dict space" if is_dict else "it must be a Dict space"
+        fitting = self._sibling("Rollout" if "Rollout" in name else "Replay", is_dict)
+        hint = f"Use {fitting} for it, or a buffer named for its model."
         raise ParameterError(name, "observation_space", space, allowed, hint)
+
+    def _sibling(self, kind: str, is_dict: bool) -> str:
+        """The class of this family for another kind of model or space."""
+        family = "Gpu" if type(self).__name__.startswith("Gpu") else "Compressed"
+        return f"{family}{'Dict' if is_dict else ''}{kind}Buffer"
+
+    def __repr__(self) -> str:
+        if not {"_storage", "pos"} <= vars(self).keys():
+            return f"<{type(self).__name__}, incomplete>"
+        report = self.memory_report()
+        size = f"{report.transitions:,} of {self.buffer_size * self.n_envs:,} transitions, n_envs={self.n_envs}"
+        layouts = ("" if key.codec.startswith("frames") else "cells, " for key in report.keys)
+        stored = ", ".join(f"{key.key} {layout}{key.codec}".lstrip() for key, layout in zip(report.keys, layouts))
+        memory = (
+            f"{readable(report.live_nbytes + report.overhead)} in heap {report.heap!r}, {report.ratio:.1f}x smaller"
+        )
+        return f"<{report.buffer}: {size}, {stored}, {memory}>"
 
     @locked
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -109,14 +140,15 @@ class BaseCompressedBuffer(BaseBuffer):
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], device: th.device | str = "auto", verify: bool = False, **replaced: Any
+        cls, path: str | os.PathLike[str], device: th.device | str = "auto", verify: bool | None = None, **replaced: Any
     ) -> Self:
         """Load a checkpoint. The buffer continues exactly like the one that was saved; compressed observations are read
         from the files when they are needed. No code of the checkpoint is run.
 
         :param path: the folder
         :param device: PyTorch device
-        :param verify: Read everything and compare it with its checksums first
+        :param verify: Compare everything with its checksums now; otherwise observations are compared when they are
+            first read. Default: now, if the checkpoint has at most 64 MB
         :param replaced: ``threads`` or ``heap_kwargs`` other than those that were saved; for some classes more.
             Parameters of a heap that describe a machine, such as ``folder``, are never taken from a checkpoint; a
             warning names those that were saved and not given here.
@@ -222,36 +254,42 @@ class BaseCompressedBuffer(BaseBuffer):
         item = array.shape[2:]
         expected = (self.n_envs, *item)
         values = array.fit(type(self).__name__, argument, value)
-        if values.shape == expected:
-            return self._storage.contiguous(values)
-        # One environment needs no axis of its own, and a single number no axis at all.
-        if (self.n_envs == 1 and values.shape == item) or (item == (1,) and values.shape == (self.n_envs,)):
+        # One environment needs no axis of its own, a single number no axis at all, and further axes of 1 do no harm.
+        fits = item == (1,) or values.shape[max(values.ndim - len(item), 0) :] == item
+        if fits and values.size == math.prod(expected):
             return self._storage.contiguous(values.reshape(expected))
         whose = "the environment" if self.n_envs == 1 else f"each of {self.n_envs} environments"
         found, hint = f"of shape {values.shape}", f"One observation of {item} for {whose}."
         raise ObservationError(type(self).__name__, argument, found, f"shape {expected}", hint)
 
-    def _row(self, argument: str, value: Any, per_env: int = 1) -> NDArray[Any]:
-        """Check that there is a value for each environment (or one for all, as in Stable-Baselines3)."""
-        if not isinstance(value, ndarray):
-            value = value.detach().cpu().numpy() if isinstance(value, th.Tensor) else np.asarray(value)
-        values: NDArray[Any] = value
-        kind, size = values.dtype.kind, values.size
-        if kind not in "biuf":
-            raise ObservationError(type(self).__name__, argument, f"an array of {values.dtype}", "numbers")
-        if size != self.n_envs * per_env and not (per_env == 1 and size == 1):
-            found, expected = f"of shape {values.shape}", f"{self.n_envs * per_env} values"
-            raise ObservationError(type(self).__name__, argument, found, expected)
-        # A sum of squares is NaN only if one of them is, and takes a fifth of the time of isnan().any().
-        if kind == "f" and math.isnan(values.item() if size == 1 else np.vdot(values, values)):
-            hint = "The policy or the environment has diverged; stable_baselines3's VecCheckNan finds out which."
-            raise ObservationError(type(self).__name__, argument, "NaN", "numbers", hint)
+    def _row(self, argument: str, value: Any, rows: NDArray[Any]) -> NDArray[Any]:
+        """Convert a value to a row of an array of this buffer. One number is repeated for all environments, as in
+        Stable-Baselines3.
+        """
+        is_plain = isinstance(value, ndarray) and value.dtype.kind in "biuf"
+        values: NDArray[Any] = value if is_plain else as_numbers(type(self).__name__, argument, value)
+        shape = rows.shape[1:]
+        if values.shape != shape:
+            needed = math.prod(shape)
+            if values.size == 1 and len(shape) == 1:
+                values = values.reshape(1).repeat(needed)
+            elif values.size != needed:
+                found = f"of shape {values.shape}"
+                raise ObservationError(type(self).__name__, argument, found, f"{needed} values")
+            values = values.reshape(shape)
+        if values.dtype.kind == "f":
+            # A sum of squares is NaN only if one of them is, and takes a fifth of the time of isnan().any().
+            if math.isnan(values.item() if values.size == 1 else np.vdot(values, values)):
+                hint = "The policy or the environment has diverged; stable_baselines3's VecCheckNan finds out which."
+                raise ObservationError(type(self).__name__, argument, "NaN", "numbers", hint)
+            if values.dtype != rows.dtype:
+                return values.astype(rows.dtype)  # it may warn, and a warning may be an error
         return values
 
     def _delivered(self, sample: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Sample, with the observations in the requested form: unchanged, as float32, or from 0 to 1."""
-        self._is_sampling = True
         try:
+            self._is_sampling = True
             samples = sample(*args, **kwargs)
         finally:
             self._is_sampling = False

@@ -18,6 +18,7 @@ from stable_baselines3.common.preprocessing import get_action_dim
 
 from sb3_extra_buffers import heaps
 from sb3_extra_buffers.checkpoints import Manifest, State, StateError, load_state, read_manifest, save_state
+from sb3_extra_buffers.checkpoints.atomic import write_error
 from sb3_extra_buffers.checkpoints.manifest import folder_nbytes
 from sb3_extra_buffers.compressed.json import from_json, to_json
 from sb3_extra_buffers.errors import BufferStateError, ExtraBuffersError, FileContentError
@@ -32,14 +33,8 @@ Buffer = TypeVar("Buffer", bound="BaseCompressedBuffer")
 _known: WeakKeyDictionary[Any, Manifest] = WeakKeyDictionary()
 #: Errors of constructors and numpy for the content of a damaged checkpoint.
 _MISFITS = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    TypeError,
-    ValueError,
+    *(ArithmeticError, AssertionError, AttributeError, LookupError),
+    *(MemoryError, RecursionError, TypeError, ValueError),
 )
 #: Attributes that change while a buffer is used and are not arrays.
 _SCALARS = {"pos": int, "full": bool, "generator_ready": bool, "_is_torn": bool}
@@ -57,18 +52,22 @@ def save(buffer: BaseCompressedBuffer, path: str | os.PathLike[str]) -> None:
     name = type(buffer).__name__
     given, state = buffer._arguments(), buffer._state()
     refuse_undeclared(buffer, given, state)
+    try:
+        library = version("sb3-extra-buffers")  # in a file
+    except OSError as error:
+        raise write_error(path, f"{name}.save", error) from error
     about = {
         "class": name,
         "arguments": {key: to_json(name, key, value) for key, value in given.items()},
         "transitions": buffer._kept_rows() * buffer.n_envs,
         "codecs": {key: array.codec for key, array in buffer._storage.observations.items()},
-        "library": version("sb3-extra-buffers"),
+        "library": library,
     }
     _known[buffer] = save_state(path, state, about, _known.get(buffer))
 
 
 def load(
-    kind: type[Buffer], path: str | os.PathLike[str], device: Any, verify: bool, replaced: Mapping[str, Any]
+    kind: type[Buffer], path: str | os.PathLike[str], device: Any, verify: bool | None, replaced: Mapping[str, Any]
 ) -> Buffer:
     """Load a buffer from a folder. See :meth:`BaseCompressedBuffer.load`."""
     state, manifest = load_state(path, verify)
@@ -76,13 +75,14 @@ def load(
     if saved != kind.__name__:
         raise FileContentError(str(path), f"a {kind.__name__}", f"a {saved}", f"Use {saved}.load().")
     try:
-        arguments = {key: from_json(value) for key, value in dict(manifest.about["arguments"]).items()}
+        arguments = _arguments(path, manifest.about)
         kind._check_claims(state, arguments)
         if "heap_kwargs" in arguments:
             arguments["heap_kwargs"] = _heap_parameters(path, arguments, replaced.get("heap_kwargs"))
         arguments |= {"device": device, **kind._replaced(arguments, replaced)}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # these were shown when the buffer was made
+            # Shown when the buffer was made. Other warnings are about this machine.
+            warnings.filterwarnings("ignore", f"{kind.__name__}: dtypes asks for", UserWarning)
             buffer = kind(**arguments)
         buffer._restore(state)
     except ExtraBuffersError:
@@ -93,6 +93,12 @@ def load(
         raise FileContentError(str(path), f"a {kind.__name__}", found, hint) from error
     _known[buffer] = manifest
     return buffer
+
+
+def _arguments(path: str | os.PathLike[str], about: Mapping[str, Any]) -> dict[str, Any]:
+    """The constructor arguments in a manifest."""
+    pairs = [[key, value] for key, value in dict(about["arguments"]).items()]
+    return from_json({"mapping": pairs}, folder_nbytes(Path(path)))  # type: ignore[no-any-return]
 
 
 def _heap_parameters(
@@ -173,7 +179,7 @@ def inspect(path: str | os.PathLike[str]) -> Checkpoint:
         return Checkpoint(
             folder,
             str(about["class"]),
-            {key: from_json(value) for key, value in dict(about["arguments"]).items()},
+            _arguments(path, about),
             int(about["transitions"]),
             dict(about["codecs"]),
             folder_nbytes(folder),

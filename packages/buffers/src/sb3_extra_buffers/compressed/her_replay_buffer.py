@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch as th
 from gymnasium import spaces
+from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from stable_baselines3.her.goal_selection_strategy import GoalSelectionStrategy
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
@@ -28,7 +29,6 @@ class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
     :param storage: Further arguments of :class:`CompressedReplayBuffer`
     """
 
-    _adds_plainly = False
     _replaceable = (*CompressedDictReplayBuffer._replaceable, "env")
     _prefetch_obstacle = "goals are replaced when they are sampled, and rewards are computed again"
 
@@ -86,17 +86,38 @@ class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
         if ((self.ep_length > 0) & (steps >= self.ep_length)).any():
             raise StateError("a transition lies outside of its episode")
 
+    def _publish(self, position: int, following: int, done: NDArray[Any], infos: Any) -> None:
+        # The same as in HerReplayBuffer.add, in an order that an interrupt may split before a step is visible.
+        size, starts = self.buffer_size, self._current_ep_start.copy()
+        for env in np.flatnonzero(self.ep_length[position]):
+            start = self.ep_start[position, env]
+            first = start if start == starts[env] else position  # equal: an interrupted add has ended the episode
+            self.ep_length[np.arange(first, start + self.ep_length[position, env]) % size, env] = 0
+        self.ep_start[position] = starts
+        if self.copy_info_dict:
+            self.infos[position] = infos
+        for env in np.flatnonzero(done):
+            length = (following - starts[env]) % size
+            self.ep_length[np.arange(starts[env], starts[env] + length) % size, env] = length
+            starts[env] = following
+        self._current_ep_start, self.pos, self.full, self._is_torn = (
+            starts,
+            following,
+            self.full or not following,
+            False,
+        )
+
     def _sample(self, batch_size: int, env: VecNormalize | None) -> Any:
-        if not self._storage.evicted_cells:
+        if not self._storage.evicted_cells and not self._is_torn:
             return HerReplayBuffer.sample(self, batch_size, env)
         kept = self._kept_rows()
         if kept < self.size():
-            # An episode whose beginning was evicted must not be relabelled.
+            # An episode whose beginning was evicted or partly overwritten must not be relabelled.
             dropped = np.ones(self.buffer_size, np.bool_)
             dropped[(self.pos - 1 - np.arange(kept)) % self.buffer_size] = False
             self.ep_length[dropped[self.ep_start]] = 0
         if not self.ep_length.any():
-            found = f"the heap holds {kept} steps, and no whole episode among them"
+            found = f"{kept} steps are left, and no whole episode among them"
             hint = "Give the heap a larger capacity."
             raise BufferStateError(type(self).__name__, f"sample {batch_size} transitions", found, hint)
         return HerReplayBuffer.sample(self, batch_size, env)

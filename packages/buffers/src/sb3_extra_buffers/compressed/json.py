@@ -18,8 +18,11 @@ from sb3_extra_buffers.checkpoints import State, StateError
 from sb3_extra_buffers.codecs import CodecSpec
 from sb3_extra_buffers.errors import ExtraBuffersError, ParameterError
 
-#: Limit for the numbers of a space. A larger claim is refused before memory is allocated.
-MAX_SPACE_NBYTES = 1 << 30
+#: Limit for one array.
+_MAX_ARRAY_NBYTES = 1 << 30
+#: Equal numbers are stored once. All arrays and spaces together may take this much memory, or this many times the size
+#: of the files that hold them; a larger claim is refused before memory is allocated.
+_ROOM_NBYTES, _ROOM_RATIO = 1 << 26, 1 << 10
 _NUMBER_KINDS = "biuf"
 _EXACT_TYPES = (
     "a checkpoint can hold None, bool, int, float, str, numbers and arrays of numbers of numpy, and lists, tuples and "
@@ -33,7 +36,7 @@ _MAX_INT = 10**_MAX_DIGITS
 
 def can_hold(values: np.generic | NDArray[Any]) -> bool:
     """Whether :func:`numbers_from_json` can read an array of this dtype and size."""
-    return values.dtype.kind in _NUMBER_KINDS and values.nbytes <= MAX_SPACE_NBYTES
+    return values.dtype.kind in _NUMBER_KINDS and values.nbytes <= _MAX_ARRAY_NBYTES
 
 
 def numbers_to_json(values: Any) -> dict[str, str]:
@@ -50,8 +53,6 @@ def numbers_from_json(said: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     dtype = np.dtype(str(said["dtype"]))
     if dtype.kind not in _NUMBER_KINDS:
         raise ValueError(f"{dtype} is not a dtype of numbers")
-    if not all(type(axis) is int and axis >= 0 for axis in shape) or prod(shape) * dtype.itemsize > MAX_SPACE_NBYTES:
-        raise ValueError(f"it has the shape {shape}")
     flat = np.frombuffer(b64decode(said["bytes"], validate=True), dtype)
     if flat.size == 1:
         return np.full(shape, flat[0], dtype)
@@ -79,29 +80,23 @@ def space_to_json(owner: str, space: spaces.Space[Any]) -> dict[str, Any]:
     return {"kind": type(space).__name__, **shape, **numbers}
 
 
-def space_from_json(said: Any) -> spaces.Space[Any]:
-    """Read what :func:`space_to_json` wrote."""
-    try:
-        return _space(said)
-    except (KeyError, TypeError, ValueError, AssertionError) as error:
-        raise StateError(f"a space cannot be read ({type(error).__name__}: {error})") from None
-
-
 def _space(said: Any) -> spaces.Space[Any]:
+    """Read what :func:`space_to_json` wrote."""
     if said["kind"] == "Dict":
         # An OrderedDict keeps the saved order: gymnasium sorts the keys of other mappings.
-        return spaces.Dict(OrderedDict((str(key), space_from_json(part)) for key, part in said["parts"]))
+        return spaces.Dict(OrderedDict((str(key), _space(part)) for key, part in said["parts"]))
     kind = {kind.__name__: kind for kind in _NUMBERS}[said["kind"]]
     shape = () if kind is spaces.Discrete else tuple(said["shape"])
     if kind is spaces.MultiBinary:
-        numbers_from_json({"dtype": "|i1", "bytes": "AA=="}, shape)  # refuses shapes that are too large
         return spaces.MultiBinary(shape if len(shape) != 1 else shape[0])
     first, second = (numbers_from_json(said[name], shape) for name in _NUMBERS[kind])
     dtype = first.dtype.type
     if kind is spaces.Box:
         return spaces.Box(first, second, shape, dtype)
     if kind is spaces.Discrete:
-        return spaces.Discrete(first.item(), start=second.item(), dtype=dtype)
+        # Discrete has a dtype since gymnasium 1.2.2; before that, it is this one.
+        other: dict[str, Any] = {} if dtype is np.int64 else {"dtype": dtype}
+        return spaces.Discrete(first.item(), start=second.item(), **other)
     return spaces.MultiDiscrete(first, dtype=dtype, start=second)
 
 
@@ -129,16 +124,8 @@ def to_json(owner: str, name: str, value: Any) -> Any:
     raise ParameterError(owner, name, value, "a checkpoint cannot hold it", "save_replay_buffer of the model can.")
 
 
-def to_exact_json(owner: str, name: str, value: Any) -> Any:
-    """Convert an attribute of ``owner`` so that :func:`from_json` returns the same types and bits, or refuse it."""
-    try:
-        return _exact(owner, name, value)
-    except RecursionError:
-        problem = "it contains itself, or is too deep"
-        raise ParameterError(owner, name, type(value).__name__, problem, _EXACT_HINT) from None
-
-
 def _exact(owner: str, name: str, value: Any) -> Any:
+    """Convert an attribute of ``owner`` so that :func:`from_json` returns the same types and bits, or refuse it."""
     # Exact types: a subclass, such as an IntEnum or numpy's float64, would be read as its base class.
     kind = type(value)
     if value is None or kind in (bool, float, str) or (kind is int and abs(value) < _MAX_INT):
@@ -158,42 +145,73 @@ def _exact(owner: str, name: str, value: Any) -> Any:
     raise ParameterError(owner, name, value, _EXACT_TYPES, _EXACT_HINT)
 
 
-def from_json(said: Any) -> Any:
-    """Read what :func:`to_json` or :func:`to_exact_json` wrote."""
+def from_json(said: Any, nbytes: int = 0) -> Any:
+    """Read what :func:`to_json` or :func:`infos_state` wrote to files of this size."""
+    try:
+        if (claimed := _claimed_nbytes(said)) > _room(nbytes):
+            raise StateError(f"arrays and spaces of {claimed:,} bytes are claimed, the files have {nbytes:,} bytes")
+        return _value(said)
+    except (KeyError, TypeError, ValueError, OverflowError, AssertionError, SyntaxError, ExtraBuffersError) as error:
+        raise StateError(f"an argument cannot be read ({type(error).__name__}: {error})") from None
+
+
+def _room(nbytes: int) -> int:
+    return max(_ROOM_NBYTES, _ROOM_RATIO * nbytes)
+
+
+def _claimed_nbytes(said: Any) -> int:
+    """The size of all arrays in a JSON form, computed without making one."""
+    parts = list(said.values()) if isinstance(said, dict) else said if isinstance(said, list) else []
+    own = 0
+    if isinstance(said, dict) and "shape" in said:
+        if not isinstance(said["shape"], list) or not all(type(axis) is int and axis >= 0 for axis in said["shape"]):
+            raise ValueError(f"an invalid shape: {said['shape']!r}")
+        kinds = [part["dtype"] for part in (said, *parts) if isinstance(part, dict) and "dtype" in part]
+        own = prod(said["shape"]) * sum(np.dtype(str(kind)).itemsize for kind in kinds or ("u1",))
+    return own + sum(map(_claimed_nbytes, parts))
+
+
+def _value(said: Any) -> Any:
     if not isinstance(said, dict):
         return said
     if len(said) != 1:
-        raise StateError(f"an argument is {said!r}")
+        raise ValueError(f"{said!r}")
     ((kind, content),) = said.items()
-    try:
-        return _VALUES[kind](content)
-    except (KeyError, TypeError, ValueError, OverflowError, SyntaxError, ExtraBuffersError) as error:
-        raise StateError(f"an argument is {said!r} ({type(error).__name__}: {error})") from None
+    return _VALUES[kind](content)
 
 
 _VALUES: dict[str, Callable[[Any], Any]] = {
     "array": lambda said: numbers_from_json(said, tuple(said["shape"])),
-    "space": space_from_json,
+    "space": _space,
     "codec": CodecSpec.from_json,
     "dtype": lambda said: np.dtype(str(said)),
-    "list": lambda said: [from_json(part) for part in said],
-    "mapping": lambda said: {from_json(key): from_json(part) for key, part in said},
+    "list": lambda said: [_value(part) for part in said],
+    "mapping": lambda said: {_value(key): _value(part) for key, part in said},
     "number": lambda said: numbers_from_json(said, ())[()],
-    "ordered": lambda said: OrderedDict((from_json(key), from_json(part)) for key, part in said),
-    "tuple": lambda said: tuple(from_json(part) for part in said),
+    "ordered": lambda said: OrderedDict((_value(key), _value(part)) for key, part in said),
+    "tuple": lambda said: tuple(_value(part) for part in said),
 }
 
 
 def infos_state(owner: str, infos: NDArray[Any]) -> State:
     """The state of an array of info dictionaries: a line of JSON for each."""
-    lines = (json.dumps(to_exact_json(owner, "infos", info)) if info else "" for info in infos.reshape(-1).tolist())
-    return State({}, {"lines": np.frombuffer("\n".join(lines).encode(), np.uint8)})
+    try:
+        forms = [_exact(owner, "infos", info) if info else None for info in infos.reshape(-1).tolist()]
+    except RecursionError:
+        problem = "one contains itself, or is too deep"
+        raise ParameterError(owner, "infos", "a dict", problem, _EXACT_HINT) from None
+    lines = "\n".join("" if form is None else json.dumps(form) for form in forms).encode()
+    if (claimed := _claimed_nbytes(forms)) > _room(len(lines)):
+        allowed = f"at most {_room(len(lines)):,} can be loaded from a file of this size"
+        raise ParameterError(owner, "infos", f"arrays of {claimed:,} bytes", allowed, _EXACT_HINT)
+    return State({}, {"lines": np.frombuffer(lines, np.uint8)})
 
 
 def infos_from(state: State, shape: tuple[int, ...]) -> NDArray[Any]:
     """Read what :func:`infos_state` wrote."""
-    lines = state.array("lines", np.uint8, None).tobytes().decode().split("\n")
-    infos = [from_json(json.loads(line)) if line else {} for line in lines]
+    content = state.array("lines", np.uint8, None).tobytes()
+    forms = [json.loads(line) if line else {"mapping": []} for line in content.decode().split("\n")]
+    infos = from_json({"list": forms}, len(content))
     if len(infos) != prod(shape) or not all(type(info) is dict for info in infos):
-        raise StateError(f"there are {len(lines)} infos, or some are not dictionaries")
+        raise StateError(f"there are {len(infos)} infos, or some are not dictionaries")
     return np.array(infos, dtype=object).reshape(shape)

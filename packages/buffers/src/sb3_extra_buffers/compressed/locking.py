@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import os
+import time
 import weakref
 from threading import RLock
+from typing import Any
+
+import numpy as np
+
+#: Seconds to wait for a lock before a fork. Then all are released, in case its thread waits for one of them.
+_PATIENCE = 1.0
 
 
 class BufferLock:
@@ -14,27 +21,71 @@ class BufferLock:
     adds or samples holds the whole buffer, and stores need no locks.
     """
 
+    #: A thread that holds a lock may wait for one of a higher rank.
+    rank = 0
+
     def __init__(self) -> None:
         self.lock = RLock()
-        _all.add(self)
+        with _gate:
+            _all.add(self)
+
+    def before_fork(self) -> None:
+        """Called when all locks are held."""
+
+    def after_fork(self) -> None:
+        """Called in the child, while all locks are held."""
 
 
 _all: weakref.WeakSet[BufferLock] = weakref.WeakSet()
-#: Locks held during a fork, so that a child gets consistent buffers and locks that it can release.
-_held: list[BufferLock] = []
+#: Held while a lock is made, so that none is made during a fork.
+_gate = RLock()
+_only_fork = RLock()
+#: What is held during a fork, so that a child gets whole buffers and locks that it can release.
+_held: list[Any] = []
 
 
 def _hold_all() -> None:
-    # Always in one order: two threads that fork at the same time must not wait for each other.
-    for lock in sorted(_all, key=id):
-        lock.lock.acquire()
-        _held.append(lock)
+    while not _try_to_hold_all():
+        _release_all()
+        time.sleep(0.001)
+    for lock in tuple(_all):
+        lock.before_fork()
+    # Last, because a thread that holds a buffer may draw random numbers: a child could never draw any.
+    _hold(np.random.get_bit_generator().lock)  # type: ignore[attr-defined]
+
+
+def _try_to_hold_all() -> bool:
+    """Hold all locks and the gate, in this order: a thread that holds a buffer may create another one."""
+    _hold(_only_fork)
+    known: set[BufferLock] = set()
+    while True:
+        _hold(_gate)
+        new = sorted(set(_all) - known, key=lambda lock: lock.rank)
+        if not new:
+            return True
+        _held.pop().release()
+        for lock in new:
+            if not lock.lock.acquire(timeout=_PATIENCE):
+                return False
+            _held.append(lock.lock)
+        known.update(new)
+
+
+def _hold(lock: Any) -> None:
+    lock.acquire()
+    _held.append(lock)
 
 
 def _release_all() -> None:
     while _held:
-        _held.pop().lock.release()
+        _held.pop().release()
+
+
+def _begin_child() -> None:
+    for lock in tuple(_all):
+        lock.after_fork()
+    _release_all()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_hold_all, after_in_parent=_release_all, after_in_child=_release_all)
+    os.register_at_fork(before=_hold_all, after_in_parent=_release_all, after_in_child=_begin_child)

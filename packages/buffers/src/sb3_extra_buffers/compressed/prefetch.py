@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.checkpoints import State
+from sb3_extra_buffers.compressed.locking import BufferLock
 from sb3_extra_buffers.heaps.state import within
 from sb3_extra_buffers.stores import ObservationStore, resolve
 
@@ -25,7 +24,7 @@ _NAME = "prefetch-sb3-extra-buffers"
 BATCHES_AT_ONCE = 3
 
 
-class Worker:
+class Worker(BufferLock):
     """One thread that runs one job at a time. The first job starts it, and it ends with its owner.
 
     Stores have no locks. So other threads wait until the worker is idle before they use a store: :meth:`wait`. The
@@ -33,20 +32,23 @@ class Worker:
     requested before it, whichever thread is faster.
     """
 
+    rank = 1
+
     def __init__(self) -> None:
         #: Number of writes. A batch that was read before the last write may be stale.
         self.writes = 0
         self._pool: ThreadPoolExecutor | None = None
         self._job: Future[Any] | None = None
         self._thread = 0
-        _workers.add(self)
+        super().__init__()
 
     def submit(self, work: Callable[..., Result], *args: Any) -> Future[Result]:
         """Start a job after the previous one. ``work`` must not refer to the owner, which the job would keep alive."""
-        self.wait()
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(1, _NAME)
-        self._job = job = self._pool.submit(self._run, work, args)
+        with self.lock:
+            self.wait()
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(1, _NAME)
+            self._job = job = self._pool.submit(self._run, work, args)
         return job
 
     def finish(self, job: Future[Result]) -> Result:
@@ -61,28 +63,18 @@ class Worker:
             job.exception()  # waits, and leaves it to finish() to raise
             self._job = None  # its result belongs to the caller of finish()
 
+    # Threads do not survive a fork. A child would wait forever for a batch that was being read, and its stores would
+    # have inconsistent caches.
+
+    def before_fork(self) -> None:
+        self.wait()
+
+    def after_fork(self) -> None:
+        self._pool, self._thread = None, 0  # the next job starts another thread
+
     def _run(self, work: Callable[..., Result], args: tuple[Any, ...]) -> Result:
         self._thread = get_ident()
         return work(*args)
-
-
-_workers: weakref.WeakSet[Worker] = weakref.WeakSet()
-
-
-def _wait_for_all() -> None:
-    for worker in list(_workers):
-        worker.wait()
-
-
-def _leave_threads() -> None:
-    for worker in list(_workers):
-        worker._pool, worker._thread = None, 0  # the next job starts another thread
-
-
-# Threads do not survive a fork. A child would wait forever for a batch that was being read, and its stores would have
-# inconsistent caches.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_wait_for_all, after_in_child=_leave_threads)
 
 
 class GuardedStore:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
@@ -63,16 +62,14 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
 
     #: Whether Stable-Baselines3's class can store one observation per step.
     _can_optimize = True
-    #: Whether Stable-Baselines3's class adds as ``ReplayBuffer`` does.
-    _adds_plainly = True
     #: Why batches cannot be read ahead; empty if they can.
     _prefetch_obstacle = ""
     #: Whether a sample has the observations and the next observations of the same rows.
     _reads_together = True
     _samples_type: type[Any] = ReplayBufferSamples
-    #: Position, evicted cells, and the last result of :meth:`_count_kept` for them.
+    #: Position, evicted cells, and the number of steps that the heap held then.
     _kept: tuple[tuple[int, int], int] | None = None
-    #: Whether the step at ``pos`` is partly old, partly new, because it could not be written completely.
+    #: Whether the oldest step is partly overwritten, because a new one could not be written completely.
     _is_torn = False
     #: The next batch, if it was drawn ahead.
     _ahead: Batch | None = None
@@ -133,43 +130,49 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         done: NDArray[Any],
         infos: list[dict[str, Any]],
     ) -> None:
-        # Everything is checked before anything is stored: an error leaves the buffer as it was.
-        storage = self._storage
+        # Everything is checked and converted before anything is stored: an error leaves the buffer as it was.
+        storage, position, was_full, was_torn = self._storage, self.pos, self.full, self._is_torn
         if not storage.takes(obs, next_obs):
             obs, next_obs = self._incoming("obs", obs), self._incoming("next_obs", next_obs)
-        action = self._row("action", action, self.action_dim)
-        reward, done = self._row("reward", reward), self._row("done", done)
-        timeouts = self._timeouts_of(infos) if self.handle_timeout_termination else None
-        is_plain = self._adds_plainly and not self.optimize_memory_usage
-        if is_plain and storage.is_bounded:
+        action = self._row("action", action, self.actions)
+        reward, done = self._row("reward", reward, self.rewards), self._row("done", done, self.dones)
+        infos, timeouts = self._checked_infos(infos)
+        if storage.is_bounded and not self.optimize_memory_usage:
             storage.refuse_too_large(next_obs)
-        position, was_full, was_torn = self.pos, self.full, self._is_torn
         before = storage.positions_of(position) if was_full and storage.is_strict else None
-        # Only a heap can fail from here on, in the middle of a step: the one that it replaces must not be sampled.
-        self._is_torn = was_full
+        step = obs, next_obs, action, reward, done, timeouts, infos
         try:
-            if is_plain:
-                # The same as ReplayBuffer.add, without its copies of all arguments: a store keeps none of them.
-                storage.write_step(position, obs, next_obs)
-                self.actions[position] = action.reshape(self.n_envs, self.action_dim)
-                self.rewards[position] = reward
-                self.dones[position] = done
-                if timeouts is not None:
-                    self.timeouts[position] = timeouts
-                self.pos += 1
-                if self.pos == self.buffer_size:
-                    self.full = True
-                    self.pos = 0
-            else:
-                super().add(obs, next_obs, action, reward, done, infos)
+            self._store(position, *step)
         except HeapFullError:
             if before is not None and before == storage.positions_of(position):
                 self._is_torn = was_torn
             raise
-        if storage.has_evicted(position):
-            self.pos, self.full = position, was_full
+        except BaseException:
+            if self.optimize_memory_usage and self.pos == position:
+                self._store(position, *step)  # the newest step may have its next observation already
+            raise
+
+    def _store(
+        self, position: int, obs: Any, next_obs: Any, action: Any, reward: Any, done: Any, timeouts: Any, infos: Any
+    ) -> None:
+        """Write a step that was checked, and make it visible at the end."""
+        storage, was_full, following = self._storage, self.full, (position + 1) % self.buffer_size
+        evicted = storage.evictions if storage.is_bounded else 0
+        # A heap or an interrupt can stop this in the middle: the step that it replaces must not be sampled.
+        self._is_torn = was_full or (self.optimize_memory_usage and not following)
+        if self.optimize_memory_usage:
+            storage.write_step(position, obs, None)
+            storage.write_step(following, next_obs, None)
+        else:
+            storage.write_step(position, obs, next_obs)
+        if storage.is_bounded and storage.evictions != evicted and not storage.holds(position):
             self._refuse_row()
-        self._is_torn = False
+        self.actions[position] = action
+        self.rewards[position] = reward
+        self.dones[position] = done
+        if self.handle_timeout_termination:
+            self.timeouts[position] = timeouts
+        self._publish(position, following, done, infos)
 
     @locked
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> Any:
@@ -216,18 +219,31 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
             "handle_timeout_termination": self.handle_timeout_termination,
         }
 
-    def _timeouts_of(self, infos: Any) -> list[Any] | bool:
-        """Whether each environment ended because of a time limit; ``False`` if none did, as at most steps."""
-        if isinstance(infos, (list, tuple)) and len(infos) == self.n_envs:
-            try:
-                for info in infos:
-                    if info.get("TimeLimit.truncated", False):
-                        return [info.get("TimeLimit.truncated", False) for info in infos]
-                return False
-            except AttributeError:
-                pass  # what has no get() is no dictionary
-        expected = f"a dictionary for each of {self.n_envs} environments"
-        raise ObservationError(type(self).__name__, "infos", repr(infos), expected)
+    def _checked_infos(self, infos: Any) -> tuple[Any, Any]:
+        """The infos, and whether each environment ended because of a time limit."""
+        if not self.handle_timeout_termination and not getattr(self, "copy_info_dict", False):
+            return infos, False
+        try:
+            infos = infos if isinstance(infos, (list, tuple)) else list(infos)
+            timeouts: Any = False
+            for info in infos:
+                if info.get("TimeLimit.truncated", False) is not False:
+                    timeouts = [info.get("TimeLimit.truncated", False) for info in infos]
+                    break  # at most steps, none is
+            is_complete = len(infos) == self.n_envs
+        except (AttributeError, TypeError):  # what has no get() is no dictionary
+            is_complete = False
+        if not is_complete:
+            expected = f"a dictionary for each of {self.n_envs} environments"
+            raise ObservationError(type(self).__name__, "infos", repr(infos), expected)
+        if not self.handle_timeout_termination or timeouts is False:
+            return infos, timeouts
+        return infos, self._row("infos['TimeLimit.truncated']", timeouts, self.timeouts)
+
+    def _publish(self, position: int, following: int, done: NDArray[Any], infos: Any) -> None:
+        """Make a step visible that is written completely. Python handles signals between statements only."""
+        del position, done, infos
+        self.pos, self.full, self._is_torn = following, self.full or not following, False
 
     def _refuse_row(self) -> None:
         heap = self._storage.heap
@@ -315,7 +331,8 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         """Number of steps, counted back from the newest, that can be sampled."""
         kept = self._kept_rows()
         if self.full and self.optimize_memory_usage:
-            return min(kept, self.buffer_size - 1)  # the oldest step holds the next observation of the newest
+            # The oldest step holds the next observation of the newest, and if that is torn, so does the one after it.
+            return min(kept, self.buffer_size - 1 - self._is_torn)
         return kept
 
     def _kept_rows(self) -> int:
@@ -323,20 +340,9 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         kept, evicted = self.size(), self._storage.evicted_cells
         if evicted:
             if self._kept is None or self._kept[0] != (self.pos, evicted):
-                self._kept = (self.pos, evicted), self._count_kept(kept)
+                self._kept = (self.pos, evicted), self._storage.held_before(self.pos, kept)
             kept = self._kept[1]
-        return min(kept, self.buffer_size - 1) if self._is_torn and self.full else kept
-
-    def _count_kept(self, size: int) -> int:
-        """Number of steps, counted back from the newest, that a heap of limited capacity still holds."""
-        lost = np.flatnonzero(self._storage.lost_steps()[(self.pos - size + np.arange(size)) % self.buffer_size])
-        low = int(lost[-1]) + 1 if len(lost) else 0
-        # Cells are evicted in the order in which they were written: bisection finds the oldest. There may be none, if a
-        # step that could not be stored has evicted even the newest.
-        first = self.pos - size
-        return size - bisect_left(
-            range(size), True, low, key=lambda step: self._storage.holds((first + step) % self.buffer_size)
-        )
+        return min(kept, self.size() - 1) if self._is_torn else kept
 
     def _state(self) -> State:
         found = super()._state()

@@ -105,10 +105,14 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         if self.full:
             hint = "Call reset() before the next rollout."
             raise BufferStateError(type(self).__name__, "add a step", "the rollout is complete", hint)
-        obs, action = self._incoming("obs", obs), self._row("action", action, self.action_dim)
-        reward, episode_start = self._row("reward", reward), self._row("episode_start", episode_start)
+        obs, action = self._incoming("obs", obs), self._row("action", action, self.actions)
+        reward = self._row("reward", reward, self.rewards)
+        episode_start = self._row("episode_start", episode_start, self.episode_starts)
         value, log_prob = self._estimate("value", value), self._estimate("log_prob", log_prob)
-        super().add(obs, action, reward, episode_start, value, log_prob, **kwargs)
+        try:
+            super().add(obs, action, reward, episode_start, value, log_prob, **kwargs)
+        finally:
+            self.full = self.pos == self.buffer_size  # an interrupt may have come between the two
         if self._storage.evicted_cells:
             self._refuse_evictions()
 
@@ -144,9 +148,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
     def _estimate(self, argument: str, value: Any) -> th.Tensor:
         if not isinstance(value, th.Tensor):
             raise ObservationError(type(self).__name__, argument, type(value).__name__, "a tensor")
-        estimate = value.detach().cpu()  # once, not again in Stable-Baselines3
-        self._row(argument, estimate.numpy())
-        return estimate
+        return th.from_numpy(self._row(argument, value, self.values))
 
     @locked
     def _get_samples(self, *args: Any, **kwargs: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, cast
@@ -93,15 +94,16 @@ class _Part:
         self._row_nbytes = math.prod(self._item) * self._stored.itemsize
         self._is_bytes = array.is_plain and array.dtype == np.uint8
 
-    def write(self, cells: NDArray[np.int64], obs: NDArray[Any], next_obs: NDArray[Any]) -> None:
-        """Store observations and next observations of the right shape and dtype, C-contiguous."""
+    def write(self, cells: NDArray[np.int64], obs: NDArray[Any], next_obs: NDArray[Any] | None) -> None:
+        """Store observations and next observations, if there are any, of the right shape and dtype, C-contiguous."""
         store, count = self.store, len(cells)
         if store is None:
             return
         if self._is_bytes:
-            store.write(cells, obs.reshape(count, -1), next_obs.reshape(count, -1))
+            store.write(cells, obs.reshape(count, -1), None if next_obs is None else next_obs.reshape(count, -1))
         else:
-            store.write(cells, self.observations.stored_rows(obs), self.observations.stored_rows(next_obs))
+            rows = self.observations.stored_rows
+            store.write(cells, rows(obs), None if next_obs is None else rows(next_obs))
         if type(store) is DeferredStore:
             self.store = resolve(store)
 
@@ -216,8 +218,8 @@ class ObservationStorage:
         part = self._only
         if part is not None and part.store is not None:
             store = part.store.active
-            if isinstance(store, BoundedStore):
-                store.refuse_too_large(part.observations.stored_rows(next_obs))
+            if hasattr(store, "refuse_too_large"):  # at every step: isinstance() looks at all members of a protocol
+                cast("BoundedStore", store).refuse_too_large(part.observations.stored_rows(next_obs))
 
     def write_step(self, step: int, obs: Any, next_obs: Any) -> None:
         """Store a step of all environments: contiguous arrays of the right shape and dtype, or dictionaries."""
@@ -227,19 +229,21 @@ class ObservationStorage:
             self._only.write(cells, obs, next_obs)
             return
         for part in self._parts:
-            part.write(cells, obs[part.key], next_obs[part.key])
+            part.write(cells, obs[part.key], None if next_obs is None else next_obs[part.key])
 
     def read_both(self, cells: NDArray[np.int64]) -> dict[str, list[NDArray[Any]]]:
         """Observations and next observations of the same cells, by key."""
         return {part.key: part.read_both(cells) for part in self._parts}
 
     @property
+    def evictions(self) -> int:
+        """Number of payloads that the heap has evicted."""
+        return self.heap.evicted.cells if self.is_bounded and self.heap is not None else 0
+
+    @property
     def evicted_cells(self) -> int:
         """Number of payloads that the heap has evicted, or could not take."""
-        if not self.is_bounded:
-            return 0
-        assert self.heap is not None
-        return self.heap.evicted.cells + sum(store.dropped for store in self._evicting())
+        return self.evictions + sum(store.dropped for store in self._evicting()) if self.is_bounded else 0
 
     @property
     def overhead(self) -> int:
@@ -260,22 +264,25 @@ class ObservationStorage:
         own = sum(part.memory.nbytes for part in self._parts)
         return sum(array.nbytes_for_batches for array in arrays) + own + cached
 
-    def has_evicted(self, step: int) -> bool:
-        """Whether the heap has evicted a step at once that was just written."""
-        return self.is_bounded and self.heap is not None and self.heap.evicted.cells > 0 and not self.holds(step)
-
     def holds(self, step: int) -> bool:
         """Whether every observation of a step that was written can still be read."""
         return all(bool(store.holds(self._cells[step]).all()) for store in self.stores())
 
-    def lost_steps(self) -> NDArray[np.bool_]:
-        """For each step, whether frames of it were evicted. They need not be those of the oldest steps."""
-        lost = np.zeros(len(self._cells), np.bool_)
-        for store in self._evicting():
-            mask = store.lost()
-            if mask is not None:
-                lost |= mask.reshape(-1, *self._cells.shape).any(axis=(0, 2))
-        return lost
+    def held_before(self, step: int, size: int) -> int:
+        """Number of steps right before this one, at most ``size``, that the heap still holds."""
+        for store in self._evicting():  # not in the order of writing
+            size = min(size, store.held_before(step * self._n_envs) // self._n_envs)
+        others = [store for store in self.stores() if not hasattr(store.active, "held_before")]
+        if not others:
+            return size
+
+        def is_held(steps: int) -> bool:
+            cells = self._cells[(step - size + steps) % len(self._cells)]
+            return all(bool(store.holds(cells).all()) for store in others)
+
+        # Cells are evicted in the order in which they were written: bisection finds the oldest. There may be none, if a
+        # step that could not be stored has evicted even the newest.
+        return size - bisect_left(range(size), True, key=is_held)
 
     def positions_of(self, step: int) -> list[Any] | None:
         """Where in the heap the observations of a step are; ``None`` if not all of them have a known position.
@@ -353,8 +360,8 @@ class ObservationStorage:
                 part.store = resolve(part.built)
 
     def _evicting(self) -> list[EvictingStore]:
-        actives: list[Any] = [store.active for store in self.stores()]
-        return [store for store in actives if isinstance(store, EvictingStore)]
+        actives = [store.active for store in self.stores()]
+        return [cast("EvictingStore", store) for store in actives if hasattr(store, "held_before")]
 
 
 #: The name under which a store that keeps next observations apart has their state.

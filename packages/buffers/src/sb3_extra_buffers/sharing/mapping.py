@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -54,7 +55,9 @@ def create_file(
 
 def attach_file(path: str | os.PathLike[str], magic: bytes, kind: str) -> Bytes:
     """Map a file that another process has created; the error says what ``kind`` of file it should be."""
-    with Path(path).open("r+b") as file:
+    with Path(path).open("r+b", buffering=0) as file:  # reading and writing, which waits for nobody at a pipe
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ForeignFileError(str(path), f"it is a pipe or a device, {kind} is a regular file")
         head = file.read(_HEAD_NBYTES)
         if head[:8] != magic or len(head) < _HEAD_NBYTES:
             hint = "" if any(head[:8]) else "If it is being made at this moment, try again."

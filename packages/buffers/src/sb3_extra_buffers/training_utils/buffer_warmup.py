@@ -28,9 +28,8 @@ def warm_up(
     record_env: int = 0,
     record_frames: str | None = None,
 ) -> tuple[list[float], list[float]]:
-    """Play episodes and store them as :func:`~sb3_extra_buffers.training_utils.eval_model.eval_model` does.
-
-    The environments stay open.
+    """Play episodes and store them as :func:`~sb3_extra_buffers.training_utils.eval_model.eval_model` does, which also
+    describes the arguments that are not described here. The environments stay open.
 
     :param buffer: a replay buffer, or several of the same size, and record buffers
     :param n_envs: the number of environments that the replay buffer is for
@@ -39,10 +38,6 @@ def warm_up(
     :param warmup_episodes: number of episodes; if left out, enough to fill nine tenths of the first replay buffer, or
         of the first recording if there are only recordings
     :param mean_ep_len: the mean length of an episode; needed if ``warmup_episodes`` is left out
-    :param deterministic: whether the model takes the best action, or draws one
-    :param progress: whether to show a bar, if rich or tqdm is installed
-    :param record_env: the number of the environment whose episodes are recorded
-    :param record_frames: what is recorded of it
     :return: the returns of the episodes, and the seconds that each buffer has spent in ``add``
     """
     buffers = as_list(buffer)
@@ -67,9 +62,8 @@ def warm_up(
         allowed = f"each of {warmup_env.num_envs} environments must play at least one"
         hint = "Use fewer environments, or more episodes."
         raise ParameterError("warm_up", "warmup_episodes", warmup_episodes, allowed, hint)
-    recorded: dict[str, Any] = {"record_env": record_env, "record_frames": record_frames}
-    options: dict[str, Any] = {"deterministic": deterministic, "progress": progress, **recorded}
-    return eval_model(warmup_episodes, warmup_env, warmup_model, close_env=False, buffer=buffers, **options)
+    options: dict[str, Any] = {"deterministic": deterministic, "progress": progress, "record_frames": record_frames}
+    return eval_model(warmup_episodes, warmup_env, warmup_model, False, buffers, record_env=record_env, **options)
 
 
 def _steps_kept(recording: Any) -> int:

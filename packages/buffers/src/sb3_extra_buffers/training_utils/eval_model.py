@@ -70,7 +70,7 @@ def eval_model(
             while (counting := counter.counting).any():
                 step = player.step()
                 for feed in feeds:
-                    feed.take(step, counting)
+                    feed(step, counting)
                 advance(counter.take(step.rewards, step.dones, step.infos))
         for timed in buffers:
             timed.finish()

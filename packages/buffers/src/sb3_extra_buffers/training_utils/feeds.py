@@ -84,46 +84,6 @@ class TimedBuffer:
                 self.buffer.truncate_last_trajectory()
 
 
-class _Observations:
-    """Compressed observations by cell number. Grows as needed; the cells of dropped observations are used again."""
-
-    def __init__(self) -> None:
-        self._arrays: dict[Any, CompressedArray] = {}
-        self._count = 0
-        #: Cells without an observation.
-        self.free: list[int] = []
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the payloads, including those of dropped observations that were not replaced yet."""
-        return sum(array.nbytes_stored for array in self._arrays.values())
-
-    def put(self, observations: Any, envs: NDArray[Any]) -> list[int]:
-        """Store the observations of some environments and return their cells."""
-        parts = observations if isinstance(observations, dict) else {None: observations}
-        while len(envs) > len(self.free):
-            self._grow(parts)
-        cells = [self.free.pop() for _ in envs]
-        for key, part in parts.items() if cells else ():
-            self._arrays[key][cells] = part[envs]
-        return cells
-
-    def get(self, cells: list[int]) -> dict[Any, NDArray[Any]]:
-        """The observations of these cells, in this order, by key; ``None`` is the key of a space without keys."""
-        return {key: array[cells] for key, array in self._arrays.items()}
-
-    def _grow(self, parts: dict[Any, NDArray[Any]]) -> None:
-        count = max(_FIRST_CELLS, 2 * self._count)
-        for key, part in parts.items():
-            grown = CompressedArray(count, part.dtype, part.shape[1:])
-            for start in range(0, self._count, _FIRST_CELLS):  # in parts, because the whole may be large when decoded
-                some = slice(start, start + _FIRST_CELLS)
-                grown[some] = self._arrays[key][some]
-            self._arrays[key] = grown
-        self.free += range(self._count, count)
-        self._count = count
-
-
 class _Transition(NamedTuple):
     cell: int
     next_cell: int
@@ -146,7 +106,10 @@ class PendingEpisodes:
         #: The cell of the current observation of each environment, if it was stored as the next one of another.
         self._current: list[int | None] = [None] * n_envs
         self._followed: list[int | None] = [None] * n_columns
-        self._observations = _Observations()
+        #: Pending observations by key; ``None`` is the key of a space without keys. They grow as needed.
+        self._arrays: dict[Any, CompressedArray] = {}
+        #: Cells whose observation is not needed any more.
+        self._free: list[int] = []
 
     def __len__(self) -> int:
         """Number of pending transitions."""
@@ -154,16 +117,16 @@ class PendingEpisodes:
 
     @property
     def nbytes(self) -> int:
-        """Size of the pending observations."""
-        return self._observations.nbytes
+        """Size of the pending observations, and of those that were not replaced yet."""
+        return sum(array.nbytes_stored for array in self._arrays.values())
 
     def put(self, step: Step, which: NDArray[np.bool_]) -> None:
         """Append the transitions of some environments; the others must be at the beginning of an episode."""
         envs = np.flatnonzero(which)
         starting = np.array([env for env in envs if self._current[env] is None], np.intp)
-        for env, first in zip(starting, self._observations.put(step.observations, starting)):
+        for env, first in zip(starting, self._store(step.observations, starting)):
             self._current[env] = first
-        for env, next_cell in zip(envs, self._observations.put(step.next_observations, envs)):
+        for env, next_cell in zip(envs, self._store(step.next_observations, envs)):
             cell, done = self._current[env], bool(step.dones[env])
             assert cell is not None
             # The last observation of an episode is stored already, and may be the largest part of the dictionary.
@@ -171,6 +134,27 @@ class PendingEpisodes:
             action, scaled = step.actions[env], step.scaled_actions[env]
             self._queues[env].append(_Transition(cell, next_cell, action, scaled, step.rewards[env], done, info))
             self._current[env] = None if done else next_cell
+
+    def _store(self, observations: Any, envs: NDArray[Any]) -> list[int]:
+        """Store the observations of some environments and return their cells."""
+        parts = observations if isinstance(observations, dict) else {None: observations}
+        while len(envs) > len(self._free):
+            self._grow(parts)
+        cells = [self._free.pop() for _ in envs]
+        for key, part in parts.items() if cells else ():
+            self._arrays[key][cells] = part[envs]
+        return cells
+
+    def _grow(self, parts: dict[Any, NDArray[Any]]) -> None:
+        before = max(map(len, self._arrays.values()), default=0)
+        count = max(_FIRST_CELLS, 2 * before)
+        for key, part in parts.items():
+            grown = CompressedArray(count, part.dtype, part.shape[1:])
+            for start in range(0, before, _FIRST_CELLS):  # in parts, because the whole may be large when decoded
+                some = slice(start, start + _FIRST_CELLS)
+                grown[some] = self._arrays[key][some]
+            self._arrays[key] = grown
+        self._free += range(before, count)
 
     def steps(self) -> Iterator[Step]:
         """All complete steps, with one transition for each column."""
@@ -186,8 +170,7 @@ class PendingEpisodes:
             if len(found) == _STEPS_AT_ONCE:  # decoding many observations takes hardly longer than decoding a few
                 yield from self._decode(found)
                 found = []
-        if found:
-            yield from self._decode(found)
+        yield from self._decode(found)
 
     def _is_complete(self) -> bool:
         for column, env in enumerate(self._followed):
@@ -200,86 +183,80 @@ class PendingEpisodes:
         return True
 
     def _decode(self, steps: list[list[_Transition]]) -> Iterator[Step]:
+        if not steps:
+            return
         transitions = [one for step in steps for one in step]
         # Within an episode, the next observation of a transition is the observation of the one after it.
         cells = list(dict.fromkeys([one.cell for one in transitions] + [one.next_cell for one in transitions]))
         index = {cell: number for number, cell in enumerate(cells)}
-        found = self._observations.get(cells)
-        self._observations.free += [one.cell for one in transitions]
-        self._observations.free += [one.next_cell for one in transitions if one.done]
+        found = {key: array[cells] for key, array in self._arrays.items()}
+        self._free += [one.cell for one in transitions] + [one.next_cell for one in transitions if one.done]
         for step in steps:
             current, following, actions, scaled, rewards, dones, infos = zip(*step)
-            obs, next_obs = (_select(found, [index[cell] for cell in of]) for of in (current, following))
+            obs, next_obs = (
+                {key: part[[index[cell] for cell in of]] for key, part in found.items()} for of in (current, following)
+            )
             given = np.stack(actions), np.stack(scaled), np.stack(rewards), np.array(dones, np.bool_)
-            yield Step(obs, next_obs, *given, list(infos))
+            yield Step(obs.get(None, obs), next_obs.get(None, next_obs), *given, list(infos))
 
 
-def _select(found: dict[Any, NDArray[Any]], numbers: list[int]) -> Any:
-    parts = {key: part[numbers] for key, part in found.items()}
-    return parts.get(None, parts)
+#: Gets each step, and for each environment whether it plays an episode that counts.
+Feed = Callable[[Step, NDArray[np.bool_]], None]
 
 
-class ReplayFeed:
+def _replay_feed(buffers: list[TimedBuffer], n_columns: int, n_envs: int) -> Feed:
     """For replay buffers: every step of all environments as it is, also of episodes that do not count.
 
     Buffers with fewer environments than play get whole episodes that count.
     """
+    pending = None if n_columns == n_envs else PendingEpisodes(n_columns, n_envs)
 
-    def __init__(self, buffers: list[TimedBuffer], n_columns: int, n_envs: int) -> None:
-        self._buffers = buffers
-        self._pending = None if n_columns == n_envs else PendingEpisodes(n_columns, n_envs)
-
-    def take(self, step: Step, counting: NDArray[np.bool_]) -> None:
-        """Pass on one step of all environments; ``counting`` says which of them play an episode that counts."""
-        steps: Iterable[Step] = [step]
-        if self._pending is not None:
-            self._pending.put(step, counting)
-            steps = self._pending.steps()
-        for complete in steps:
-            for buffer in self._buffers:
+    def feed(step: Step, counting: NDArray[np.bool_]) -> None:
+        if pending is not None:
+            pending.put(step, counting)
+        for complete in [step] if pending is None else pending.steps():
+            for buffer in buffers:
                 complete.add_to(buffer)
 
+    return feed
 
-class RecordFeed:
-    """For recordings: the episodes of one environment that count. The function returns its current frame.
+
+def _record_feed(buffer: TimedBuffer, env: int, frame: Callable[[], Any]) -> Feed:
+    """For a recording: the episodes of one environment that count. ``frame`` returns its current frame.
 
     If a recording has a single feature, it is whether the episode was truncated with this step.
     """
+    has_truncated, shown = getattr(buffer.buffer, "feature_num", 0) == 1, frame()
 
-    def __init__(self, buffer: TimedBuffer, env: int, frame: Callable[[], Any]) -> None:
-        self._buffer, self._env, self._frame = buffer, env, frame
-        self._has_truncated = getattr(buffer.buffer, "feature_num", 0) == 1
-        self._shown = frame()
+    def feed(step: Step, counting: NDArray[np.bool_]) -> None:
+        nonlocal shown
+        if counting[env]:
+            is_done = bool(step.dones[env])
+            truncated = is_done and bool(step.infos[env].get("TimeLimit.truncated", False))
+            features = [truncated] if has_truncated else None
+            buffer.add(shown, step.rewards[env], step.actions[env], features, done=is_done)
+            shown = frame()
 
-    def take(self, step: Step, counting: NDArray[np.bool_]) -> None:
-        """Pass on one step, if it counts."""
-        if not counting[self._env]:
-            return
-        env, is_done = self._env, bool(step.dones[self._env])
-        truncated = is_done and bool(step.infos[env].get("TimeLimit.truncated", False))
-        features = [truncated] if self._has_truncated else None
-        self._buffer.add(self._shown, step.rewards[env], step.actions[env], features, done=is_done)
-        self._shown = self._frame()
+    return feed
 
 
 def open_feeds(
     buffers: list[TimedBuffer], player: Player, record_env: int, record_frames: str | None, counting: NDArray[np.bool_]
-) -> list[ReplayFeed | RecordFeed]:
+) -> list[Feed]:
     """Make the feeds for some buffers. Buffers with the same number of environments share one."""
-    env = player.env
-    feeds: list[ReplayFeed | RecordFeed] = []
-    columns: dict[int, list[TimedBuffer]] = {}
+    feeds: list[Feed] = []
+    n_envs, columns = player.env.num_envs, dict[int, list[TimedBuffer]]()
     for timed in buffers:
         if is_replay(timed.buffer):
             columns.setdefault(timed.buffer.n_envs, []).append(timed)
         else:
             frame = _frame_source(player, record_env, record_frames, counting)
-            feeds.append(RecordFeed(timed, record_env, frame))
+            feeds.append(_record_feed(timed, record_env, frame))
     for count, group in columns.items():
-        if env.num_envs % count:
-            allowed = f"the number of environments, {env.num_envs}, must be a multiple of it"
+        if n_envs % count:
+            allowed = f"the number of environments, {n_envs}, must be a multiple of it"
             raise ParameterError("eval_model", "buffer.n_envs", count, allowed)
-        feeds.append(ReplayFeed(group, count, env.num_envs))
+        feeds.append(_replay_feed(group, count, n_envs))
     return feeds
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -21,7 +22,10 @@ class _FanOut(sb3.BaseBuffer):
 
     _buffers: list[Any]
     _use_threads: bool
-    _pool: ThreadPoolExecutor | None = None
+    #: What is made if no buffer is given: for any space, and for a Dict space.
+    _defaults: tuple[type[sb3.BaseBuffer], type[sb3.BaseBuffer]]
+    #: The process that made the threads, and the threads: they do not survive a fork.
+    _pool: tuple[int, ThreadPoolExecutor] | None = None
 
     @property
     def buffers(self) -> list[Any]:
@@ -33,11 +37,12 @@ class _FanOut(sb3.BaseBuffer):
         self._call("reset")
 
     def _set_buffers(
-        self, parts: Iterable[Any], use_threads: bool, steps: int, n_envs: int, *args: Any, **kwargs: Any
+        self, parts: Iterable[Any] | None, use_threads: bool, steps: int, n_envs: int, *args: Any, **kwargs: Any
     ) -> None:
         """Keep the buffers among ``parts``, and call the classes and partials among them with the arguments."""
         name, self._use_threads = type(self).__name__, use_threads
         options = {"n_envs": n_envs, **kwargs}
+        parts = [self._defaults[isinstance(args[1], spaces.Dict)]] if parts is None else parts
         self._buffers = [one if isinstance(one, sb3.BaseBuffer) else one(*args, **options) for one in parts]
         if not self._buffers:
             raise ParameterError(name, "buffers", [], "there must be at least one")
@@ -51,8 +56,9 @@ class _FanOut(sb3.BaseBuffer):
         """Call a method of every buffer, and copy the position of the first."""
         methods = [getattr(buffer, name) for buffer in self._buffers]
         if self._use_threads and len(methods) > 1:
-            self._pool = self._pool or ThreadPoolExecutor(len(methods), "vec_buf")
-            for future in [self._pool.submit(method, *args, **kwargs) for method in methods]:
+            if self._pool is None or self._pool[0] != os.getpid():
+                self._pool = os.getpid(), ThreadPoolExecutor(len(methods), "vec_buf")
+            for future in [self._pool[1].submit(method, *args, **kwargs) for method in methods]:
                 future.result()
         else:
             for method in methods:
@@ -90,6 +96,8 @@ class DummyVecReplayBuffer(_FanOut, sb3.ReplayBuffer):
     :param kwargs: Further arguments of the classes
     """
 
+    _defaults = sb3.ReplayBuffer, sb3.DictReplayBuffer
+
     def __init__(
         self,
         buffer_size: int,
@@ -103,8 +111,6 @@ class DummyVecReplayBuffer(_FanOut, sb3.ReplayBuffer):
         buffers: Iterable[Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        if buffers is None:
-            buffers = [sb3.DictReplayBuffer if isinstance(observation_space, spaces.Dict) else sb3.ReplayBuffer]
         # Not ReplayBuffer.__init__, which would allocate arrays that are never used.
         sb3.BaseBuffer.__init__(self, buffer_size, observation_space, action_space, device, n_envs=n_envs)
         self.buffer_size = max(buffer_size // n_envs, 1)
@@ -125,24 +131,15 @@ class DummyVecReplayBuffer(_FanOut, sb3.ReplayBuffer):
 
 
 class DummyVecRolloutBuffer(_FanOut, sb3.RolloutBuffer):
+    """A rollout buffer without storage of its own: everything that is added goes to several other buffers. A model
+    trains with the first of them.
+
+    As ``rollout_buffer_class`` of a model, with ``buffers`` in ``rollout_buffer_kwargs``. Takes the arguments of
+    :class:`DummyVecReplayBuffer` except the two for its own kind of buffers; ``buffers`` are rollout buffers here, and
+    ``kwargs`` may have ``gae_lambda`` and ``gamma``.
     """
-    A rollout buffer without storage of its own: everything that is added goes to several other buffers. A model trains
-    with the first of them.
 
-    As ``rollout_buffer_class`` of a model, with ``buffers`` in ``rollout_buffer_kwargs``::
-
-        buffers = [RolloutBuffer, partial(CompressedRolloutBuffer, compression_method="zstd-3")]
-
-    :param buffer_size: Max number of element in the buffer
-    :param observation_space: Observation space
-    :param action_space: Action space
-    :param device: PyTorch device
-    :param n_envs: Number of parallel environments
-    :param use_threads: Whether to call the buffers in parallel threads
-    :param buffers: Rollout buffers of this size, or classes and partials, which are called with the arguments given
-        here. Default: one buffer of Stable-Baselines3.
-    :param kwargs: ``gae_lambda``, ``gamma`` and further arguments of the classes
-    """
+    _defaults = sb3.RolloutBuffer, sb3.DictRolloutBuffer
 
     def __init__(
         self,
@@ -155,8 +152,6 @@ class DummyVecRolloutBuffer(_FanOut, sb3.RolloutBuffer):
         buffers: Iterable[Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        if buffers is None:
-            buffers = [sb3.DictRolloutBuffer if isinstance(observation_space, spaces.Dict) else sb3.RolloutBuffer]
         # Before the constructor of Stable-Baselines3, which calls reset().
         given = (buffer_size, observation_space, action_space)
         self._set_buffers(buffers, use_threads, buffer_size, n_envs, *given, device=device, **kwargs)
@@ -176,5 +171,4 @@ class DummyVecRolloutBuffer(_FanOut, sb3.RolloutBuffer):
 
     def get(self, batch_size: int | None = None) -> Generator[Any, None, None]:
         """Iterate over the rollout of the first buffer once, in random order."""
-        batches: Generator[Any, None, None] = self._buffers[0].get(batch_size)
-        return batches
+        return self._buffers[0].get(batch_size)  # type: ignore[no-any-return]
