@@ -44,6 +44,19 @@ def test_stacked_images_are_to_be_compressed_and_frames_are_tried(wandering):
     assert advice.plain.nbytes(100_000) == pytest.approx(2 * 4 * 36 * 36 * 100_000, rel=0.01)
 
 
+def test_what_is_printed_is_a_table_and_the_lines_to_paste(wandering, noise, vectors):
+    advice = advise(wandering, 100_000, codecs=["gzip/1"], **FEW)
+    text = str(advice)
+    for one in advice.measured:
+        assert any(line.strip(" *").startswith(f"{one.candidate.name} ") for line in text.splitlines())
+    assert text.startswith("made up: Box(0, 255, (4, 36, 36), uint8)\n199 transitions, 1 codecs and levels tried, ")
+    assert f"\nauto: {advice.measured[1].codec}.\nRule of auto: stacked images become frames; " in text
+    assert text.endswith("\n".join(f"    {line}" for line in advice.lines))
+    assert "array(" not in repr(advice.stream)  # nor thousands of numbers
+    assert "Rule of auto: no codec for less than 256 bytes" in str(advise(noise, codecs=["rle"], **FEW))
+    assert str(advise(vectors, **FEW)).endswith("Keep Stable-Baselines3's own ReplayBuffer.")
+
+
 def test_noise_is_stored_as_it_is_and_once(noise):
     advice = advise(noise, codecs=["gzip/1", "rle"], **FEW)
     assert [one.candidate.name for one in advice.measured] == [PLAIN, "auto", "frames balanced", "frames memory"]

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from stable_baselines3 import DQN
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_extra_buffers.advisor import make, play
 from sb3_extra_buffers.errors import ParameterError
@@ -52,6 +53,18 @@ def test_images_come_channels_first_as_an_algorithm_has_them(colours):
     assert (step.observations[:, :2] == 3).all()
     assert (step.observations[:, 2] == 200).all()
     assert (step.next_observations[:, 0] == 4).all()
+
+
+def test_a_function_may_make_the_environment(colours):
+    env = make(Colours, n_envs=2, stack=2, seed=5)
+    assert (env.num_envs, env.observation_space.shape) == (2, (6, 40, 36))
+    vectorized = make(lambda: DummyVecEnv([Colours, Colours, Colours]))
+    assert (vectorized.num_envs, vectorized.observation_space.shape) == (3, (3, 40, 36))
+
+
+def test_a_function_that_makes_something_else_is_refused():
+    with pytest.raises(ParameterError, match=r"environment='CartPole-v1' is not allowed; it must be a gymnasium\.Env"):
+        make(lambda: "CartPole-v1")
 
 
 def test_the_true_last_observation_of_an_episode_is_kept(colours):

@@ -1,6 +1,8 @@
 """Advice by command: the same figures, in a table or as JSON."""
 
 import json
+import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -37,6 +39,106 @@ def film(tmp_path):
         frame[number % 36 : number % 36 + 4] = 200
     np.savez(tmp_path / "film.npz", observations=frames)
     return tmp_path / "film.npz"
+
+
+MADE = """
+    import gymnasium
+    import numpy as np
+    from gymnasium import spaces
+    from stable_baselines3.common.env_util import make_vec_env
+
+    class Numbers(gymnasium.ObservationWrapper):
+        def __init__(self, env):
+            super().__init__(env)
+            self.observation_space = spaces.Box(0, 50, (3,), np.float32)
+
+        def observation(self, observation):
+            return np.array(observation, np.float32)
+
+    class Words(gymnasium.Env):
+        observation_space, action_space = spaces.Text(5), spaces.Discrete(2)
+
+    class Nested(gymnasium.Env):
+        observation_space = spaces.Dict({"a": spaces.Dict({"b": spaces.Discrete(2)})})
+        action_space = spaces.Discrete(2)
+
+    def make_numbers():
+        return Numbers(gymnasium.make("Blackjack-v1"))
+
+    def make_two():
+        from fake_made_more import NUMBER  # beside it, and imported late
+
+        return make_vec_env(make_numbers, NUMBER)
+
+    def make_seven():
+        return 7
+"""
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """A module of the user, in the folder where the command is run."""
+    (tmp_path / "fake_made.py").write_text(textwrap.dedent(MADE))
+    (tmp_path / "fake_made_more.py").write_text("NUMBER = 2")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "fake_made", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "label", "envs"),
+    [
+        (("Blackjack-v1", "--make", "fake_made:Numbers"), "Blackjack-v1 fake_made:Numbers", 1),
+        (("--make", "fake_made:make_numbers", "--envs", "3"), "fake_made:make_numbers", 3),
+        (("--make", "fake_made:make_two"), "fake_made:make_two", 2),
+    ],
+    ids=["wrapper", "factory", "vectorized"],
+)
+def test_an_environment_may_be_wrapped_or_made_by_a_function(run, made, words, label, envs):
+    out, err, code = run("advise", *words, "--steps", "300", "--json", *QUICK)
+    assert code == 0, err
+    stream = json.loads(out)["stream"]
+    assert (stream["label"], stream["n_envs"]) == (label, envs)
+    assert stream["observation_space"] == "Box(0.0, 50.0, (3,), float32)"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--make", "fake_made:absent"), "it must be MODULE:FUNCTION, to be imported from here or from what is "),
+        (("--make", "absent:make"), "(No module named 'absent')"),
+        (("--make", "fake_made"), "make='fake_made' is not allowed; it must be MODULE:FUNCTION"),
+        (("--make", "fake_made:make_seven"), "environment=7 is not allowed; it must be a gymnasium.Env or a VecEnv"),
+        (("--make", "fake_made:make_two", "--envs", "3"), "envs=3 is not allowed; the function made 2 environments"),
+        (("Absent-v0", "--make", "fake_made:Numbers"), "Gymnasium does not know it"),
+        (("--make", "fake_made:Words"), "Words: observation_space=Text("),
+        (("--make", "fake_made:Nested"), "Nested: observation_space=Dict('a': Dict('b': Discrete(2))) is not allowed"),
+        (("Blackjack-v1",), "--make of sb3-buffers advise takes the wrapper."),
+        (("--quick",), "there must be an environment, a file, or --make. Usage: sb3-buffers advise SOURCE"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_cannot_be_made_or_stored_is_one_sentence_and_exit_code_2(run, made, words, sentence):
+    out, err, code = run("advise", *words, *QUICK)
+    assert (out, code) == ("", 2)
+    assert sentence in err
+    assert err.count("\n") == 1
+
+
+def test_the_help_says_that_a_policy_is_unpickled(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    out, _, _ = run("advise", "--help")
+    assert "unpickles, which runs code that the file names: use only files that you trust" in out
+
+
+def test_it_says_what_auto_has_become_and_by_which_rule(run, film):
+    out, _, _ = run("advise", film, "--codec", "gzip/1", *QUICK)
+    lines = out.splitlines()
+    became = next(line for line in lines if line.startswith("auto: "))
+    assert "(chosen: makes the first observations " in became
+    assert lines[lines.index(became) + 1].startswith(
+        "Rule of auto: the codec with the best size for its time to decode"
+    )
 
 
 def test_a_file_gets_a_recommendation_to_paste(run, film):
@@ -176,7 +278,9 @@ def test_a_plot_that_could_not_be_written_is_refused_before_anything_is_measured
 
 
 @pytest.mark.parametrize(
-    "option", [("--stack", "4"), ("--envs", "3"), ("--algorithm", "PPO"), ("--policy", "nothing.zip")], ids=str
+    "option",
+    [("--stack", "4"), ("--envs", "3"), ("--algorithm", "PPO"), ("--policy", "nothing.zip"), ("--make", "a:b")],
+    ids=str,
 )
 def test_what_is_for_environments_is_refused_for_files(run, film, option):
     _, err, code = run("advise", film, *option, *QUICK)
@@ -187,9 +291,7 @@ def test_what_is_for_environments_is_refused_for_files(run, film, option):
 
 
 def test_no_name_is_lost_on_a_narrow_terminal(run, film, monkeypatch):
-    from sb3_extra_buffers.cli import console as console_module
-
-    monkeypatch.setattr(console_module, "_WIDTH_OF_A_PIPE", 80)
+    monkeypatch.setenv("COLUMNS", "80")
     out, _, _ = run("advise", film, "--codec", "gzip/1", *QUICK)
     for name in ("SB3", "auto", "frames balanced", "cells gzip/1"):
         assert any(line.strip(" *").startswith(f"{name} ") for line in out.splitlines()), name

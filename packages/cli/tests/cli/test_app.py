@@ -38,8 +38,10 @@ def test_another_name_is_refused(run, checkout):
     assert "'tools' is not allowed; it must be one of: speed" in err
 
 
-def test_outside_of_a_checkout_it_says_so(run, tmp_path, monkeypatch):
+def test_outside_of_a_checkout_it_says_what_it_needs(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     _, err, code = run("bench")
     assert code == 2
-    assert "there are no benchmarks here or above. Run it in a checkout" in err
+    assert f"{tmp_path}: expected a checkout of sb3-extra-buffers, whose folder benchmarks has what bench runs" in err
+    assert "found no checkout here or above. Change to a checkout of the repository and run it there" in err
+    assert "not allowed" not in err

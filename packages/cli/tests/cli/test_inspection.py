@@ -1,6 +1,9 @@
 """What is in a checkpoint or a file of arrays, and whether it is whole."""
 
 import json
+import os
+import shlex
+import shutil
 
 import numpy as np
 import pytest
@@ -43,7 +46,9 @@ def test_a_file_of_arrays_tells_what_it_holds(run, tmp_path):
     assert said["kind"] == "notes"
     assert said["metadata"] == {"by": "us"}
     assert said["arrays"] == {"numbers": "int32[2, 3]"}
-    assert "numbers: int32[2, 3]" in run("inspect", tmp_path / "arrays")[0]
+    title, *lines = run("inspect", tmp_path / "arrays")[0].splitlines()
+    assert title.startswith(f"{tmp_path / 'arrays'}: notes, ")
+    assert [line.split(maxsplit=1) for line in lines] == [["metadata", "{'by': 'us'}"], ["numbers", "int32[2, 3]"]]
 
 
 def test_a_recording_tells_its_steps_its_frames_and_its_codec_in_lines(run, tmp_path):
@@ -83,6 +88,20 @@ def test_what_is_whole_is_said_to_be(run, checkpoint):
     assert run("verify", segment)[0].startswith(f"{segment}: whole.")
 
 
+def test_what_cannot_be_inspected_is_not_said_to_be_whole(run, checkpoint, tmp_path):
+    name = checkpoint / "manifest.safetensors"
+    with checkpoints.open_arrays(name) as file:
+        arrays, said = {key: file[key].copy() for key in file}, dict(file.metadata)
+        said["about"] = {**said["about"], "arguments": {"observation_space": {"space": {"kind": "Sphere"}}}}
+        checkpoints.write(name, arrays, said, "checkpoint")
+    checkpoints.write(tmp_path / "doom", {"rewards": np.zeros(3)}, {"steps": 3}, "recording")
+    for path in (checkpoint, tmp_path / "doom"):
+        for command in ("inspect", "verify"):
+            out, err, code = run(command, path)
+            assert (out, code) == ("", 2)
+            assert "expected a" in err
+
+
 def test_damage_is_named(run, checkpoint):
     segment = next(checkpoint.glob("segment-*"))
     content = bytearray(segment.read_bytes())
@@ -92,6 +111,33 @@ def test_damage_is_named(run, checkpoint):
     assert (out, code) == ("", 2)
     assert err.startswith(f"error: {segment} is damaged: ")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify"])
+@pytest.mark.parametrize("above", ["run 1", "runs/first"])
+def test_a_folder_that_contains_a_checkpoint_is_refused_with_the_command_for_it(run, checkpoint, command, above):
+    root = checkpoint.parent / "elsewhere"
+    inside = root / above
+    inside.parent.mkdir(parents=True)
+    checkpoint.rename(inside)
+    out, err, code = run(command, root)
+    assert (out, code) == ("", 2)
+    assert f"{root} is not a file of sb3-extra-buffers: the folder has no manifest.safetensors. " in err
+    assert "It contains a checkpoint. Run: " in err
+    program, *words = shlex.split(err.partition("Run: ")[2])
+    assert program == "sb3-buffers"
+    out, _, code = run(*words)
+    assert code == 0
+    assert str(inside) in out
+
+
+def test_of_several_checkpoints_in_a_folder_the_newest_is_named(run, checkpoint):
+    for number, name in enumerate(("b", "c", "a")):
+        copy = checkpoint.parent / "runs" / name
+        shutil.copytree(checkpoint, copy)
+        os.utime(copy / "manifest.safetensors", (number, number))
+    _, err, _ = run("inspect", checkpoint.parent / "runs")
+    assert err.endswith(f"It contains 3 checkpoints. Run: sb3-buffers inspect {checkpoint.parent}/runs/a\n")
 
 
 @pytest.mark.parametrize("command", ["inspect", "verify"])

@@ -5,7 +5,9 @@ import os
 import subprocess
 import sys
 
+from sb3_extra_buffers import codecs, doctor
 from sb3_extra_buffers.doctor import examine, render
+from sb3_extra_buffers.errors.install import install_command
 
 BROKEN = "raise OSError('libfoo.so.3 is missing')"
 
@@ -50,6 +52,25 @@ def test_a_broken_plugin_is_shown_with_its_cause_and_the_others_still_work(insta
     assert "OSError: libfoo.so.3 is missing" in found["bad"]["detail"]
     assert found["bad"]["distribution"] == "bad-dist 1.0"
     assert found["rle"]["works"]
+
+
+def test_it_is_one_command_with_one_name():
+    shown = run("--help")
+    assert shown.returncode == 0, shown.stderr
+    assert "Usage: sb3-buffers doctor" in shown.stdout
+    assert "python -m" not in shown.stdout
+    assert "python -m" not in (doctor.__doc__ or "")
+    assert run("--unknown").returncode == 2
+
+
+def test_what_is_not_installed_is_listed_with_the_command_that_installs_it(monkeypatch):
+    there = {name: offers for name, offers in codecs.registry.offers().items() if name != "zstd"}
+    monkeypatch.setattr(codecs.registry, "_offers", there)
+    report = examine()
+    command = install_command("sb3-extra-buffers-codec-zstd")
+    assert report.missing["zstd"] == command
+    assert f"not installed: zstd: {command}" in render(report).splitlines()
+    assert report.healthy  # nobody needs all of them
 
 
 def test_two_distributions_with_one_name_are_shown_as_such(install):

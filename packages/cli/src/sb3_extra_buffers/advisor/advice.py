@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,15 +14,26 @@ from sb3_extra_buffers.advisor import measurement
 from sb3_extra_buffers.advisor.measurement import Dropped, Failed, Measured, Screened
 from sb3_extra_buffers.advisor.stream import Stream, cell_of
 from sb3_extra_buffers.compressed.options import CELLS, FRAMES
+from sb3_extra_buffers.compressed.report import readable
+from sb3_extra_buffers.doctor.report import columns
 from sb3_extra_buffers.errors import ExtraBuffersError, ParameterError
 from sb3_extra_buffers.progress import progress_bar
-from sb3_extra_buffers.stores.auto import BALANCED, MEMORY, MIN_NBYTES, SPEED, pays
+from sb3_extra_buffers.stores.auto import AUTO, BALANCED, MEMORY, MIN_NBYTES, SPEED, pays
 
 #: Observations to try a codec on, and codecs that are measured in buffers.
 _ROWS, _SHORTLISTED = 48, 5
 #: Why no codec was tried.
-TOO_SMALL = f"too small to be tried (under {MIN_NBYTES} bytes)"
-_UNTRIED = f"observations are {TOO_SMALL}"
+_TOO_SMALL = f"too small to be tried (under {MIN_NBYTES} bytes)"
+_UNTRIED = f"observations are {_TOO_SMALL}"
+#: The rule by which "auto" has stored observations so.
+_RULES = {
+    FRAMES: "stacked images become frames; so do others, unless a codec on each image is nearly as small",
+    CELLS: "the codec with the best size for its time to decode, if it saves a fifth, and frames are not much smaller",
+    measurement.RAW: f"no codec for less than {MIN_NBYTES} bytes, or if none saves a fifth of the first observations",
+}
+#: A longer list of names is replaced by its length.
+_MAX_NAMES = 8
+_NUMBERS = ("memory", "smaller", "add, us", "sample, ms", "time")
 #: Allowed time as a multiple of that of the fastest way, by preference.
 _TOLERATED = {SPEED: 1.25, BALANCED: 2.0, MEMORY: math.inf}
 #: Between ways with nearly the same memory, the one with the fewest options wins.
@@ -38,9 +50,7 @@ _ROUNDED = 1_000_000
 class Verdict:
     """The recommended way to store.
 
-    :param chosen: the way to store; Stable-Baselines3's own buffer if compression does not pay
-    :param compress: whether compression pays
-    :param reason: in a sentence
+    :param chosen: Stable-Baselines3's own buffer, if it does not pay to ``compress``
     :param front: the Pareto front of memory and time
     """
 
@@ -74,7 +84,7 @@ def decide(measured: Sequence[Measured], transitions: int, prefer: str = SPEED, 
     best = max(map(factor, affordable))
     equals = [one for one in affordable if factor(one) * _NEARLY >= best]
     chosen = min(equals, key=lambda one: (len(one.candidate.options), -factor(one)))
-    smaller, speed = times(factor(chosen)), cost_s(chosen) / cost_s(plain)
+    smaller, speed = _times(factor(chosen)), cost_s(chosen) / cost_s(plain)
     reason = f"{smaller} times smaller than Stable-Baselines3's buffer, in {speed:.2f} of its time."
     if chosen.stored_as == measurement.RAW:
         why = "No codec makes the observations smaller" if tried else _UNTRIED.capitalize()
@@ -83,15 +93,12 @@ def decide(measured: Sequence[Measured], transitions: int, prefer: str = SPEED, 
 
 
 def check_preference(prefer: str) -> None:
-    """Refuse an unknown preference.
-
-    :param prefer: ``"speed"``, ``"balanced"`` or ``"memory"``
-    """
+    """Refuse a preference other than ``"speed"``, ``"balanced"`` and ``"memory"``."""
     if prefer not in _TOLERATED:
         raise ParameterError("advise", "prefer", prefer, f"it must be one of: {', '.join(_TOLERATED)}")
 
 
-def times(factor: float) -> str:
+def _times(factor: float) -> str:
     """A factor as text; small ones with a decimal."""
     return f"{factor:,.0f}" if factor >= 10 else f"{factor:.1f}"
 
@@ -120,12 +127,10 @@ def _lines(stream: Stream, options: Mapping[str, Any]) -> list[str]:
 def options_in_a_file(stream: Stream, chosen: Measured, transitions: int, folder: str) -> dict[str, Any] | None:
     """Arguments of a buffer that stores the same in a file of limited size; ``None`` without a heap for that."""
     for name in heaps.names():
-        try:
+        with suppress(ExtraBuffersError):
             plugin = heaps.registry.load(name)
-        except ExtraBuffersError:
-            continue
-        if plugin.fits_worst_case and plugin.local:
-            break
+            if plugin.fits_worst_case and plugin.local:
+                break
     else:
         return None
     options = dict(chosen.candidate.options)
@@ -139,15 +144,12 @@ def options_in_a_file(stream: Stream, chosen: Measured, transitions: int, folder
 class Advice:
     """Measurements on a stream, and the recommendation.
 
-    :param stream: what was stored
     :param transitions: the planned size of the buffer
-    :param batch_size: of a sample
     :param measured: ways to store that were measured in a buffer; the first is Stable-Baselines3's own
     :param screened: codecs and levels that were tried on some observations
     :param dropped: those of them that were not measured in a buffer, and why
     :param failed: codecs and layouts that cannot be loaded or failed on the observations, and why
     :param tried: whether codecs were tried at all; on small observations, only those that the user names are
-    :param verdict: the recommendation
     """
 
     stream: Stream
@@ -176,12 +178,46 @@ class Advice:
         return _lines(self.stream, self.verdict.chosen.candidate.options) if self.verdict.compress else []
 
     def lines_in_a_file(self, folder: str) -> list[str]:
-        """Lines for a buffer that stores its payloads in a file; empty if no installed heap does that.
-
-        :param folder: where to put the file
-        """
+        """Lines for a buffer that stores its payloads in a file in this folder; empty if no installed heap does."""
         options = options_in_a_file(self.stream, self.verdict.chosen, self.transitions, folder)
         return _lines(self.stream, options) if self.verdict.compress and options is not None else []
+
+    def __str__(self) -> str:
+        """The measurements as a table, and the recommendation."""
+        stream, verdict = self.stream, self.verdict
+        tried = "no codec worked" if self.failed else "no codec tried"
+        if self.screened:
+            tried = f"{len(self.screened)} codecs and levels tried"
+        elif not self.tried:
+            tried = _TOO_SMALL
+        rows = [("  stored as", *_NUMBERS)]
+        for one in self.as_json()["measured"]:
+            name = f"{'*' if one['on_pareto_front'] else ' '} {one['name']}"
+            add, sample = f"{one['add_us']:,.1f} ({one['add_to_sb3']:.2f})", f"{one['sample_ms']:.3f}"
+            sample += f" ({one['sample_to_sb3']:.2f})"
+            smaller = f"{_times(one['times_smaller'])}x"
+            rows.append((name, readable(one["nbytes"]), smaller, add, sample, f"{one['cost_to_sb3']:.2f}"))
+        lines = [
+            f"{stream.label}: {' '.join(str(stream.observation_space).split())}",
+            f"{stream.transitions:,} transitions, {tried}, {len(self.measured)} buffers measured.\n",
+            *columns(rows, right=range(1, len(rows[0]))),
+            f"\nmemory: of {self.transitions:,} transitions, extrapolated. In brackets: times Stable-Baselines3's own.",
+            f"time: of add and, every 4th step, sample({self.batch_size}), relative to Stable-Baselines3's.",
+            "*: nothing else is better in both memory and time.",
+        ]
+        for auto in (one for one in self.measured if one.candidate.name == AUTO):
+            lines += [f"auto: {auto.codec}.", f"Rule of auto: {_RULES[auto.stored_as]}."]
+        for reason in dict.fromkeys(one.reason for one in self.dropped):
+            names = [str(one.spec) for one in self.dropped if one.reason == reason]
+            several = f"{len(names)} codecs and levels" if len(names) > _MAX_NAMES else ", ".join(names)
+            lines.append(f"In no buffer: {several}: {reason}.")
+        lines += [f"\nFailed: {one.name}: {one.reason}" for one in self.failed]
+        if verdict.compress:
+            lines.append(f"\nRecommended: {verdict.chosen.candidate.name}. {verdict.reason}\n")
+            lines += [f"    {line}" for line in self.lines]
+        else:
+            lines.append(f"\n{verdict.reason} Keep Stable-Baselines3's own {stream.plain_class.__name__}.")
+        return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
         """All measurements, as JSON takes them."""
@@ -246,7 +282,6 @@ def advise(
     :param transitions: the planned size of the buffer
     :param prefer: ``"speed"``, ``"balanced"`` or ``"memory"``
     :param codecs: codecs to try, as users write them, however slow they are; ``None`` tries all that are installed
-    :param batch_size: of a sample
     :param rounds: number of timings of adding and sampling
     :param progress: whether to show a bar on a terminal
     """

@@ -45,13 +45,7 @@ _NBYTES = 4 * 84 * 84
 
 @dataclass(frozen=True)
 class Screened:
-    """The result of a codec on some observations.
-
-    :param spec: the codec and its level
-    :param ratio: raw size divided by compressed size
-    :param encode_s: seconds to encode an observation
-    :param decode_s: seconds to decode an observation
-    """
+    """What a codec does with some observations: raw size by compressed size, and seconds for each observation."""
 
     spec: CodecSpec
     ratio: float
@@ -66,11 +60,7 @@ class Screened:
 
 @dataclass(frozen=True)
 class Failed:
-    """A codec or a layout that cannot be loaded, or that failed on the observations.
-
-    :param name: its name
-    :param reason: the whole error
-    """
+    """A codec or a layout, by name, that cannot be loaded or failed on the observations, with the whole error."""
 
     name: str
     reason: str
@@ -78,11 +68,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Dropped:
-    """A codec that was tried but not measured in a buffer.
-
-    :param spec: the codec and its level
-    :param reason: why
-    """
+    """A codec that was tried but not measured in a buffer, and why."""
 
     spec: CodecSpec
     reason: str
@@ -106,13 +92,9 @@ def specs(names: Sequence[str] | None = None) -> tuple[list[CodecSpec], list[Fai
                 raise
             failed.append(Failed(name, str(error)))
             continue
-        if plugin.identity:
-            continue
-        if plugin.levels is None or spec.params:
-            found.append(spec)
-            continue
-        for low, high in plugin.levels.ranges:
-            found.extend(CodecSpec(spec.name, {"level": level}) for level in _levels(low, high))
+        ranges = () if plugin.levels is None or spec.params else plugin.levels.ranges
+        levels = [CodecSpec(spec.name, {"level": level}) for low, high in ranges for level in _levels(low, high)]
+        found += [] if plugin.identity else levels or [spec]
     return found, failed
 
 
@@ -183,9 +165,8 @@ def shortlist(
         if any(other.ratio >= one.ratio and other.seconds < one.seconds for other in worthy):
             reasons[one.spec] = "another is both smaller and faster"
     front = sorted((one for one in worthy if one.spec not in reasons), key=lambda one: one.ratio)
-    chosen = front
-    if len(front) > count:
-        chosen = [front[index] for index in sorted({round(n * (len(front) - 1) / (count - 1)) for n in range(count)})]
+    last = len(front) - 1
+    chosen = [front[round(n * last / (count - 1))] for n in range(count)] if last >= count else front
     reasons |= {one.spec: "between two that went into buffers" for one in front if one not in chosen}
     return chosen, [Dropped(spec, reason) for spec, reason in reasons.items()]
 
@@ -222,7 +203,6 @@ def stores_frames(stream: Stream) -> bool:
 class Measured:
     """What a way to store costs.
 
-    :param candidate: the way to store
     :param codecs: the codec of each key, as the buffer reports it; empty for Stable-Baselines3's own buffer
     :param fixed_nbytes: memory that does not depend on the size of the buffer
     :param nbytes_per_transition: memory for each transition, including actions, rewards and flags
@@ -251,10 +231,7 @@ class Measured:
         return FRAMES if FRAMES in kinds else CELLS if kinds - {RAW} else RAW
 
     def nbytes(self, transitions: int) -> float:
-        """Memory of a full buffer.
-
-        :param transitions: its size
-        """
+        """Memory of a full buffer for so many transitions."""
         return self.fixed_nbytes + transitions * self.nbytes_per_transition
 
 
@@ -272,10 +249,12 @@ def measure(
     try:
         trials = [_Trial(stream, candidates[0])]
         report(1)
+        expected = trials[0].first_batch(batch_size)
         for candidate in candidates[1:]:
             try:
                 one = _Trial(stream, candidate)
-                one.check(trials[0], batch_size)
+                if not _equal(one.first_batch(batch_size), expected):
+                    raise ValueError("it returned another batch than Stable-Baselines3's buffer for the same seed")
                 trials.append(one)
             except Exception as error:  # any error of a plugin is a result
                 failed.append(Failed(candidate.name, f"{type(error).__name__}: {error}"))
@@ -290,10 +269,6 @@ def measure(
         th.set_num_threads(threads)
         np.random.set_state(state)
     return [one.result() for one in trials], failed
-
-
-class WrongBatchError(Exception):
-    """A buffer returned a batch that differs from that of Stable-Baselines3."""
 
 
 class _Trial:
@@ -320,12 +295,9 @@ class _Trial:
             feed(buffer, stream.steps[: count - first])
         return buffer
 
-    def check(self, plain: _Trial, batch_size: int) -> None:
+    def first_batch(self, batch_size: int) -> Any:
         np.random.seed(_SEED)
-        ours = self._buffer.sample(batch_size)
-        np.random.seed(_SEED)
-        if not _equal(ours, plain._buffer.sample(batch_size)):
-            raise WrongBatchError("it returned another batch than Stable-Baselines3's buffer for the same seed")
+        return self._buffer.sample(batch_size)
 
     def time_add(self) -> None:
         steps = self._stream.steps

@@ -31,7 +31,6 @@ def draw(advice: Advice, path: Path) -> None:
 
     Points are numbered and named in the legend, because the best are close together.
 
-    :param advice: the measurements
     :param path: the file; its suffix selects the format
     """
     picture(advice.as_json()).savefig(path, dpi=150)

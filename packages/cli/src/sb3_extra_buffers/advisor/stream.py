@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -41,10 +43,10 @@ _OBSERVATIONS = ("observations", "obs", "frames", "arr_0")
 _DONES = ("dones", "terminals", "episode_ends")
 #: Files of numpy, and their first bytes.
 _MAGIC = {".npz": b"PK", ".npy": b"\x93NUMPY"}
-#: Modules that register environments, by the prefix of their names, with their package and its extra.
+#: Modules that register environments, by a pattern of their names, with their package and its extra.
 _FAMILIES = {
-    "ALE/": ("ale_py", "ale-py", "atari"),
-    "Vizdoom": ("vizdoom.gymnasium_wrapper", "vizdoom", "vizdoom"),
+    "^ALE/|NoFrameskip": ("ale_py", "ale-py", "atari"),
+    "^Vizdoom": ("vizdoom.gymnasium_wrapper", "vizdoom", "vizdoom"),
 }
 _MAX_NBYTES = 1 << 30
 _SUPPORTED = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
@@ -56,16 +58,13 @@ class Stream:
 
     :param label: where they come from
     :param observation_space: as a buffer of Stable-Baselines3 gets it: images channels first
-    :param action_space: of the environments
-    :param n_envs: number of environments
-    :param steps: the steps
     """
 
     label: str
     observation_space: spaces.Space[Any]
     action_space: spaces.Space[Any]
     n_envs: int
-    steps: list[Step]
+    steps: list[Step] = field(repr=False)
 
     def __post_init__(self) -> None:
         if len(self.steps) < MIN_STEPS:
@@ -84,20 +83,9 @@ class Stream:
 
     def rows(self, key: str, count: int) -> Bytes:
         """Observations of a key, evenly from the whole stream, as rows of bytes."""
-        every = max(1, len(self.steps) // count)
-        dtype = self.spaces[key].dtype
-        found = [
-            np.asarray((step.observations if key == NO_KEY else step.observations[key])[0], dtype)
-            for step in self.steps[::every][:count]
-        ]
-        return np.ascontiguousarray(np.stack(found)).reshape(len(found), -1).view(np.uint8)
-
-    def plain_buffer(self, size: int) -> ReplayBuffer:
-        """Make a buffer of Stable-Baselines3.
-
-        :param size: in transitions
-        """
-        return self.plain_class(size, self.observation_space, self.action_space, "cpu", self.n_envs)
+        steps = self.steps[:: max(1, len(self.steps) // count)][:count]
+        found = [(step.observations if key == NO_KEY else step.observations[key])[0] for step in steps]
+        return np.ascontiguousarray(found, self.spaces[key].dtype).reshape(len(found), -1).view(np.uint8)
 
     @property
     def plain_class(self) -> type[ReplayBuffer]:
@@ -109,12 +97,12 @@ class Stream:
         """The compressed buffer class."""
         return CompressedReplayBuffer if NO_KEY in self.spaces else CompressedDictReplayBuffer
 
-    def compressed_buffer(self, size: int, options: Mapping[str, Any]) -> CompressedReplayBuffer:
-        """Make a compressed buffer.
+    def plain_buffer(self, size: int) -> ReplayBuffer:
+        """Make a buffer of Stable-Baselines3 for so many transitions."""
+        return self.plain_class(size, self.observation_space, self.action_space, "cpu", self.n_envs)
 
-        :param size: in transitions
-        :param options: of storage
-        """
+    def compressed_buffer(self, size: int, options: Mapping[str, Any]) -> CompressedReplayBuffer:
+        """Make a compressed buffer for so many transitions, with these arguments for storage."""
         return self.buffer_class(size, self.observation_space, self.action_space, "cpu", self.n_envs, **options)
 
 
@@ -139,33 +127,35 @@ def feed(buffer: ReplayBuffer, steps: list[Step]) -> None:
         step.add_to(buffer)
 
 
-class RandomPlayer:
-    """Plays random actions."""
-
-    def __init__(self, env: VecEnv, seed: int) -> None:
-        self._space, self._count = env.action_space, env.num_envs
-        self._space.seed(seed)
-
-    def predict(self, *_: Any, **__: Any) -> tuple[Any, None]:
-        return np.stack([self._space.sample() for _ in range(self._count)]), None
-
-
-def make(env_id: str, n_envs: int = 1, stack: int | None = None, seed: int = 0) -> VecEnv:
+def make(env_id: str | Callable[[], Any], n_envs: int = 1, stack: int | None = None, seed: int = 0) -> VecEnv:
     """Make environments as Stable-Baselines3 passes them to a buffer: Atari games preprocessed, images channels first.
 
-    :param env_id: the name for ``gymnasium.make``
+    :param env_id: the name for ``gymnasium.make``; or a function that makes an environment, or vectorized ones, which
+        are not preprocessed otherwise
     :param n_envs: number of environments
     :param stack: number of observations that are stacked; ``None`` stacks four of an Atari game, and no others
     :param seed: of the first environment
     """
-    spec = _spec(env_id)
-    if "ale_py" in str(spec.entry_point):
-        # The wrapper skips frames, and takes the maximum of the last two.
-        skipped: dict[str, Any] = {} if "NoFrameskip" in env_id else {"frameskip": 1}
-        return make_atari(env_id, n_envs, DummyVecEnv, 4 if stack is None else stack, seed, **skipped)
-    try:
+    if isinstance(env_id, str):
+        if "ale_py" in str(look_up(env_id).entry_point):
+            # The wrapper skips frames, and takes the maximum of the last two.
+            skipped: dict[str, Any] = {} if "NoFrameskip" in env_id else {"frameskip": 1}
+            return make_atari(env_id, n_envs, DummyVecEnv, 4 if stack is None else stack, seed, **skipped)
         # A function, not a name: with a name, the environment must be able to render.
-        env: VecEnv = make_vec_env(partial(gymnasium.make, env_id), n_envs, seed=seed, vec_env_cls=DummyVecEnv)
+        make_one: Callable[[], Any] = partial(gymnasium.make, env_id)
+    else:
+        make_one = env_id
+    try:
+        env = make_one()
+        if not isinstance(env, (gymnasium.Env, VecEnv)):
+            allowed = "it must be a gymnasium.Env or a VecEnv of Stable-Baselines3"
+            raise ParameterError("advise", "environment", env, allowed)
+        check_spaces(env_id if isinstance(env_id, str) else type(env).__name__, env)
+        if isinstance(env, gymnasium.Env):
+            made = iter([env])
+            env = make_vec_env(lambda: next(made, None) or make_one(), n_envs, seed=seed, vec_env_cls=DummyVecEnv)
+        elif n_envs not in (1, env.num_envs):
+            raise ParameterError("advise", "envs", n_envs, f"the function made {env.num_envs} environments at once")
     except (gymnasium.error.Error, ImportError) as error:
         raise ParameterError("advise", "environment", env_id, f"it cannot be made ({_first_line(error)})") from error
     env = VecFrameStack(env, stack) if stack is not None and stack > 1 else env
@@ -180,18 +170,21 @@ def play(
 
     The stream takes about a gigabyte at most: of large observations, there are fewer steps.
 
-    :param env: the environments
     :param label: the name of the stream
     :param steps: number of steps of each environment
-    :param model: chooses the actions; by default they are random
-    :param seed: of random actions
+    :param model: chooses the actions; by default they are random, with this ``seed``
     :param progress: whether to show a bar on a terminal
     """
-    _check_spaces(label, env)
+    check_spaces(label, env)
     step_nbytes = 2 * env.num_envs * sum(cell_of(part).nbytes for part in parts_of(env.observation_space).values())
     steps = min(steps, max(MIN_STEPS, _MAX_NBYTES // step_nbytes))
-    player = Player(env, RandomPlayer(env, seed) if model is None else model, deterministic=False)
-    kept = []
+    env.action_space.seed(seed)
+
+    def act(*_: Any, **__: Any) -> tuple[Any, None]:
+        return np.stack([env.action_space.sample() for _ in range(env.num_envs)]), None
+
+    chooser: Any = SimpleNamespace(predict=act) if model is None else model
+    player, kept = Player(env, chooser, deterministic=False), []
     with progress_bar(f"Playing {label}", steps, progress) as advance:
         for _ in range(steps):
             kept.append(player.step())
@@ -200,23 +193,22 @@ def play(
     return Stream(label, env.observation_space, env.action_space, env.num_envs, kept)
 
 
-def _spec(env_id: str) -> Any:
+def look_up(env_id: str) -> Any:
     """The registered spec of an environment, after import of the package that registers it."""
     package, _, name = env_id.rpartition(":")
-    for prefix, (module, distribution, extra) in _FAMILIES.items():
-        if name.startswith(prefix) or (prefix == "ALE/" and "NoFrameskip" in name):
+    for pattern, (module, distribution, extra) in _FAMILIES.items():
+        if re.search(pattern, name):
             try:
                 import_module(module)
             except ImportError as error:
                 raise MissingExtraError(name, distribution, extra) from error
-    if package:
-        try:
-            import_module(package)
-        except ModuleNotFoundError as error:
-            hint = f"Run: pip install {error.name}"
-            raise ParameterError("advise", "environment", env_id, f"{error.name} is not installed", hint) from error
     try:
+        if package:
+            import_module(package)
         return gymnasium.spec(name)
+    except ModuleNotFoundError as error:
+        problem, hint = f"{error.name} is not installed", f"Run: pip install {error.name}"
+        raise ParameterError("advise", "environment", env_id, problem, hint) from error
     except gymnasium.error.Error as error:
         problem = f"Gymnasium does not know it ({_first_line(error)})"
         raise ParameterError("advise", "environment", env_id, problem, _suggestion(name, package)) from error
@@ -240,9 +232,9 @@ def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0].rstrip(".")
 
 
-def _check_spaces(label: str, env: VecEnv) -> None:
+def check_spaces(label: str, env: Any) -> None:
     """Refuse spaces that no buffer of Stable-Baselines3 supports."""
-    hint = "Wrap the environment, as for training."
+    hint = "Wrap the environment, as for training; the option --make of sb3-buffers advise takes the wrapper."
     for part in parts_of(env.observation_space).values():
         is_flat = part.shape != () if not isinstance(part, spaces.MultiDiscrete) else part.nvec.ndim == 1
         if not isinstance(part, _SUPPORTED) or not (is_flat or isinstance(part, spaces.Discrete)):
@@ -265,11 +257,10 @@ def read(path: Path, steps: int | None = None) -> Stream:
     if not path.exists():
         raise FileMissingError(str(path))
     observations, dones = _arrays(path, steps) if path.suffix in _MAGIC else _recorded(path, steps)
-    count = len(observations)
     if observations.dtype.kind not in "buif" or observations.ndim < 2:
         found = f"an array of {observations.dtype} with shape {observations.shape}"
         raise FileContentError(str(path), "observations in order", found, "The first axis counts the observations.")
-    if count <= MIN_STEPS:
+    if (count := len(observations)) <= MIN_STEPS:
         expected = f"more than {MIN_STEPS} observations"
         raise FileContentError(str(path), expected, f"{count} of them", "Record for longer.")
     if has_channels_last(_space(observations)):
@@ -300,41 +291,31 @@ def _space(observations: NDArray[Any]) -> spaces.Box:
 
 
 def _arrays(path: Path, steps: int | None) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    with path.open("rb") as file:
-        begin = file.read(len(_MAGIC[path.suffix]))
-    hint = "Make it by numpy.save() or numpy.savez(), of numbers."
-    if begin != _MAGIC[path.suffix]:
-        raise FileContentError(str(path), "arrays of numpy", f"something else: it begins with {begin!r}", hint)
-    try:
-        found, names = _loaded(path)
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        problem = "content that numpy cannot read: it is damaged, or has arrays of objects"
-        raise FileContentError(str(path), "arrays of numpy", problem, hint) from error
-    chosen = next((name for name in _OBSERVATIONS if name in names), names[0] if len(names) == 1 else None)
-    if chosen is None:
+    magic, hint = _MAGIC[path.suffix], "Make it by numpy.save() or numpy.savez(), of numbers."
+    with path.open("rb") as file:  # numpy does not close a file that is no archive
+        if (begin := file.read(len(magic))) != magic:
+            raise FileContentError(str(path), "arrays of numpy", f"something else: it begins with {begin!r}", hint)
+        file.seek(0)
+        try:
+            found: Any = np.load(file) if path.suffix == ".npz" else {_OBSERVATIONS[0]: np.load(path, mmap_mode="r")}
+            names = list(found)
+            chosen = next((name for name in _OBSERVATIONS if name in names), names[0] if len(names) == 1 else None)
+            marked = next((name for name in _DONES if name in names), None)
+            observations, ends = (None if name is None else found[name] for name in (chosen, marked))
+        except (ValueError, EOFError, zipfile.BadZipFile) as error:
+            problem = "content that numpy cannot read: it is damaged, or has arrays of objects"
+            raise FileContentError(str(path), "arrays of numpy", problem, hint) from error
+    if observations is None:
         hint = f"Call the array {_OBSERVATIONS[0]!r}."
         raise FileContentError(str(path), "an array of observations", ", ".join(names) or "nothing", hint)
-    observations, marked = found[chosen], next((name for name in _DONES if name in names), None)
     if not observations.ndim:
         raise FileContentError(str(path), "observations in order", f"a single number under {chosen!r}")
-    ends = np.zeros(len(observations)) if marked is None else found[marked]
-    if ends.shape != (len(observations),):
-        problem = f"{ends.shape} for {len(observations)} observations"
+    dones = np.zeros(len(observations), np.bool_) if ends is None else np.asarray(ends, np.bool_)
+    if dones.shape != (len(observations),):
+        problem = f"{dones.shape} for {len(observations)} observations"
         raise FileContentError(str(path), f"{marked!r}, one for each observation", problem)
-    dones = np.asarray(ends, np.bool_)
     needed = _count_needed(dones, steps)
     return observations[:needed], dones[:needed]
-
-
-def _loaded(path: Path) -> tuple[dict[str, NDArray[Any]], list[str]]:
-    """The arrays that are used here, and the names of all."""
-    if path.suffix == ".npy":
-        return {_OBSERVATIONS[0]: np.load(path, mmap_mode="r")}, [_OBSERVATIONS[0]]
-    # Opened here, because numpy does not close a file that is no archive.
-    with path.open("rb") as file, np.load(file) as archive:
-        names = list(archive)
-        used = set(names) & {*_OBSERVATIONS, *_DONES} if len(names) > 1 else set(names)
-        return {name: archive[name] for name in used}, names
 
 
 def _recorded(path: Path, steps: int | None) -> tuple[NDArray[Any], NDArray[np.bool_]]:

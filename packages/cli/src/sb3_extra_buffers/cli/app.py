@@ -15,11 +15,11 @@ from typing import Annotated, NoReturn
 import typer
 
 from sb3_extra_buffers.cli import advice, inspection, plugins
-from sb3_extra_buffers.cli.console import BROKEN, REFUSED, console, table
-from sb3_extra_buffers.errors import ExtraBuffersError, ParameterError
+from sb3_extra_buffers.cli.console import BROKEN, REFUSED, print_rows
+from sb3_extra_buffers.errors import ExtraBuffersError, FileContentError, ParameterError
 
 DEBUG = "--debug"
-_CHECKOUT = "Run it in a checkout of the repository; advise measures your own observations anywhere."
+_CHECKOUT = "Change to a checkout of the repository and run it there; advise measures your own observations anywhere."
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 app = typer.Typer(
@@ -33,10 +33,7 @@ app = typer.Typer(
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run a command, and exit.
-
-    :param arguments: the words after the name of the program; by default, those of this process
-    """
+    """Run the command of these words, by default those of this process, and exit."""
     typed = list(sys.argv[1:] if arguments is None else arguments)
     debug = DEBUG in typed
     try:
@@ -92,18 +89,21 @@ def bench(
     Examples:
 
         sb3-buffers bench
-
         sb3-buffers bench frames --quick
-
         sb3-buffers bench buffers --help
     """
     if name in ("-h", "--help"):
         print(context.get_help())
         return
-    folder = _folder()
+    here = Path.cwd()
+    folders = (one / "benchmarks" for one in (here, *here.parents) if (one / "noxfile.py").exists())
+    folder = next((one for one in folders if (one / "__init__.py").exists()), None)
+    if folder is None:
+        needed = "a checkout of sb3-extra-buffers, whose folder benchmarks has what bench runs"
+        raise FileContentError(str(here), needed, "no checkout here or above", _CHECKOUT)
     known = {path.stem: text for path in sorted(folder.glob("*.py")) if (text := _purpose(path))}
     if not name:
-        console().print(table(f"Benchmarks in {folder}", ("name", "purpose"), known.items()))
+        print_rows(f"Benchmarks in {folder}:", known.items())
         return
     if name not in known:
         raise ParameterError("bench", "name", name, f"it must be one of: {', '.join(known)}")
@@ -111,19 +111,11 @@ def bench(
     raise typer.Exit(finished.returncode)
 
 
-def _folder() -> Path:
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / "benchmarks" / "__init__.py").exists() and (folder / "noxfile.py").exists():
-            return folder / "benchmarks"
-    raise ParameterError("bench", "folder", str(here), "there are no benchmarks here or above", _CHECKOUT)
-
-
 def _purpose(path: Path) -> str:
     """The first line of the docstring of a module, if it can be run."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    runs = any(isinstance(part, ast.If) and "__main__" in ast.unparse(part.test) for part in tree.body)
-    return (ast.get_docstring(tree) or "").partition("\n")[0].replace("``", "") if runs else ""
+    text = path.read_text(encoding="utf-8")
+    docstring = ast.get_docstring(ast.parse(text)) or ""
+    return docstring.partition("\n")[0].partition(" See ``")[0] if 'if __name__ == "__main__"' in text else ""
 
 
 _command: Callable[..., None]

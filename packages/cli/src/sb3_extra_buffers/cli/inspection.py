@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from sb3_extra_buffers.checkpoints import ArrayFile, load_state, open_arrays, read_manifest
-from sb3_extra_buffers.checkpoints.manifest import folder_nbytes
-from sb3_extra_buffers.cli.console import console, print_json, table
+from sb3_extra_buffers.checkpoints.manifest import MANIFEST_NAME, folder_nbytes
+from sb3_extra_buffers.cli.console import print_json, print_rows
 from sb3_extra_buffers.codecs import CodecSpec
-from sb3_extra_buffers.errors import FileContentError
+from sb3_extra_buffers.errors import FileContentError, ForeignFileError
 
 _MAX_TEXT = 200
 #: The kind of file that recordings are.
@@ -29,14 +30,16 @@ def inspect(path: File, json: Annotated[bool, typer.Option("--json", help="Print
     Examples:
 
         sb3-buffers inspect checkpoints/buffer
-
         sb3-buffers inspect doom.recording --json
     """
-    if path.is_dir():
+    if _is_folder("inspect", path):
         from sb3_extra_buffers.compressed import inspect as inspect_buffer
 
         if json:
-            print_json(_describe_checkpoint(path))
+            manifest = read_manifest(path)
+            about = {name: manifest.about.get(key) for name, key in _ABOUT.items()}
+            sizes = {"files": len(manifest.segments) + 1, "bytes": folder_nbytes(path)}
+            print_json({"kind": "checkpoint", **about, **sizes})
         else:
             print(inspect_buffer(path))
         return
@@ -46,9 +49,10 @@ def inspect(path: File, json: Annotated[bool, typer.Option("--json", help="Print
         if json:
             print_json(facts)
         elif file.kind == _RECORDING:
-            print(_describe_recording(file, arrays))
+            _describe_recording(file, arrays)
         else:
-            console().print(table(str(path), ("", " "), ((name, _text(value)) for name, value in facts.items())))
+            title = f"{path}: {file.kind}, {file.nbytes:,} bytes"
+            print_rows(title, [("metadata", str(file.metadata)[:_MAX_TEXT]), *(sorted(arrays.items()))])
 
 
 def verify(path: File) -> None:
@@ -58,28 +62,34 @@ def verify(path: File) -> None:
 
         sb3-buffers verify checkpoints/buffer
     """
-    if path.is_dir():
+    if _is_folder("verify", path):
+        from sb3_extra_buffers.compressed import inspect as inspect_buffer
+
         state, manifest = load_state(path, verify=True)
+        inspect_buffer(path)  # whole is only what can be read
         count = len(state.arrays) + len(state.pieces)
         print(f"{path}: whole. {len(manifest.segments) + 1} files, {count} arrays and logs, every checksum fits.")
         return
     with open_arrays(path, verify=True) as file:
+        if file.kind == _RECORDING:
+            _describe_recording(file, {})
         print(f"{path}: whole. {len(file)} arrays, {file.nbytes:,} bytes, every checksum fits.")
 
 
-def _describe_checkpoint(path: Path) -> dict[str, Any]:
-    manifest = read_manifest(path)
-    about = {name: manifest.about.get(key) for name, key in _ABOUT.items()}
-    return {"kind": "checkpoint", **about, "files": len(manifest.segments) + 1, "bytes": folder_nbytes(path)}
+def _is_folder(command: str, path: Path) -> bool:
+    """Whether the path is a folder, of a checkpoint; a folder that has checkpoints in it is refused with the newest."""
+    if path.is_dir() and not (path / MANIFEST_NAME).exists():
+        manifests = [*path.glob(f"*/{MANIFEST_NAME}"), *path.glob(f"*/*/{MANIFEST_NAME}")]
+        if manifests:
+            newest = max(manifests, key=lambda file: file.stat().st_mtime).parent
+            number = "a checkpoint" if len(manifests) == 1 else f"{len(manifests)} checkpoints"
+            hint = f"It contains {number}. Run: sb3-buffers {command} {shlex.quote(str(newest))}"
+            raise ForeignFileError(str(path), f"the folder has no {MANIFEST_NAME}", hint)
+    return path.is_dir()
 
 
-def _text(value: Any) -> str:
-    text = ", ".join(f"{key}: {one}" for key, one in value.items()) if isinstance(value, dict) else str(value)
-    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]} ..."
-
-
-def _describe_recording(file: ArrayFile, arrays: dict[str, str]) -> str:
-    """The steps, frames, codec and arrays of a recording, read from the file without loading it."""
+def _describe_recording(file: ArrayFile, arrays: dict[str, str]) -> None:
+    """Print the steps, frames, codec and arrays of a recording, read from the file without loading it."""
     try:
         facts, kept, rows = file.metadata, len(file["rewards"]), {"frames": "none"}
         recorded = "" if facts["steps"] == kept else f", the last of {int(facts['steps']):,}"
@@ -91,5 +101,4 @@ def _describe_recording(file: ArrayFile, arrays: dict[str, str]) -> str:
         problem = f"invalid metadata ({type(error).__name__}: {error})"
         raise FileContentError(str(file.path), "a recording", problem, "Save the recording again.") from error
     rows |= {name: arrays[name] for name in sorted(arrays) if not name.startswith(_FRAMES)}
-    width = max(map(len, rows))
-    return "\n".join([title, *(f"  {name:<{width}}  {text}" for name, text in rows.items())])
+    print_rows(title, rows.items())

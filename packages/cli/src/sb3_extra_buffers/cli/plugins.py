@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict
-from importlib.metadata import distributions, requires
+from importlib.metadata import distributions
 from importlib.resources import files
 from keyword import iskeyword
 from pathlib import Path
@@ -15,8 +15,8 @@ import typer
 
 from sb3_extra_buffers import codecs as codec_layer
 from sb3_extra_buffers import heaps as heap_layer
-from sb3_extra_buffers.cli.console import BROKEN, console, print_json, table
-from sb3_extra_buffers.doctor import examine, examine_plugins, render
+from sb3_extra_buffers.cli.console import BROKEN, print_json, print_rows
+from sb3_extra_buffers.doctor import examine, examine_plugins, missing_plugins, render
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.registry import Registry
 from sb3_extra_buffers.stores import AUTO
@@ -26,7 +26,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Folder = Annotated[Path | None, typer.Option("--folder", help="Where to write it; by default, a new folder here.")]
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-_ANOTHER = "Choose another name."
 #: Files of the templates, in the order in which they are written, and where each goes.
 _FILES = {
     "pyproject.toml.in": "pyproject.toml",
@@ -45,7 +44,6 @@ def codecs(load: Load = False, json: Json = False) -> None:
     Examples:
 
         sb3-buffers codecs
-
         sb3-buffers codecs --load
     """
     _list("Codecs", codec_layer.registry, load, json)
@@ -57,7 +55,6 @@ def heaps(load: Load = False, json: Json = False) -> None:
     Examples:
 
         sb3-buffers heaps
-
         sb3-buffers heaps --load --json
     """
     _list("Heaps", heap_layer.registry, load, json)
@@ -69,7 +66,6 @@ def doctor(json: Json = False) -> None:
     Examples:
 
         sb3-buffers doctor
-
         sb3-buffers doctor --json > report.json
     """
     report = examine()
@@ -87,7 +83,7 @@ def _list(title: str, registry: Registry[Any], load: bool, json: bool) -> None:
         print_json(rows)
     else:
         columns = [name for name in rows[0] if name != "works" and (name != "levels" or any(row[name] for row in rows))]
-        console().print(table(title, columns, ([row[name] for name in columns] for row in rows)))
+        print_rows(title, [columns, *([row[name] for name in columns] for row in rows)])
         if not load:
             print(f"--load tries each of them{', and shows their levels' if registry is codec_layer.registry else ''}.")
     if load and not all(row["works"] for row in rows if row["distribution"]):
@@ -98,17 +94,12 @@ def _rows(registry: Registry[Any], load: bool) -> list[dict[str, Any]]:
     """One row for each plugin; ``works`` is ``None`` for a plugin that was not tried."""
     rows: list[tuple[str, str, str, str, bool | None]] = []
     if load:
-        for one in examine_plugins(registry):
-            status = f"{'ok' if one.works else 'BROKEN'}: {one.detail}"
-            rows.append((one.name, one.distribution, one.levels, status, one.works))
-    else:
-        for name, offers in registry.offers().items():
-            twice = len(offers) > 1
-            status = "offered twice: uninstall one of them" if twice else "installed"
-            rows.append((name, ", ".join(map(str, offers)), "", status, False if twice else None))
-    for name, distribution in registry.kind.homes.items():
-        if name not in registry.names():
-            rows.append((name, "", "", f"not installed: pip install {distribution}", False))
+        found = ((one, "ok" if one.works else "BROKEN") for one in examine_plugins(registry))
+        rows = [(one.name, one.distribution, one.levels, f"{word}: {one.detail}", one.works) for one, word in found]
+    for name, offers in {} if load else registry.offers().items():
+        status, works = ("offered twice: uninstall one of them", False) if len(offers) > 1 else ("installed", None)
+        rows.append((name, ", ".join(map(str, offers)), "", status, works))
+    rows += [(name, "", "", f"not installed: {command}", False) for name, command in missing_plugins(registry).items()]
     return [dict(zip(("name", "distribution", "levels", "status", "works"), row)) for row in rows]
 
 
@@ -122,10 +113,7 @@ def new_codec(
 
         sb3-buffers new-codec snappy
     """
-    target = _write("codec", codec_layer.registry, name, folder, "snappy")
-    golden = target / "tests" / "golden"
-    golden.mkdir()
-    _print_next("codec", name, target, f"python -m sb3_extra_buffers.testing.freeze {name} {golden / name}.json")
+    _create(codec_layer.registry, name, folder, "snappy")
 
 
 def new_heap(
@@ -138,31 +126,29 @@ def new_heap(
 
         sb3-buffers new-heap redis
     """
-    _print_next("heap", name, _write("heap", heap_layer.registry, name, folder, "redis"))
+    _create(heap_layer.registry, name, folder, "redis")
 
 
-def _write(kind: str, registry: Registry[Any], name: str, folder: Path | None, example: str) -> Path:
-    """Write the files of a template, and return their folder."""
+def _create(registry: Registry[Any], name: str, folder: Path | None, example: str) -> None:
+    """Write the files of a template, and print what to do with them."""
+    kind, is_codec = registry.kind.label, registry is codec_layer.registry
     words = template_words(kind, name)
     _check_name(f"new-{kind}", registry, words, example)
     target = Path(words["distribution"]) if folder is None else folder
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         allowed = "it must not exist, or be an empty folder"
         raise ParameterError(f"new-{kind}", "folder", str(target), allowed, "Give another one with --folder.")
-    for source, file in _FILES.items():
-        path = target / Template(file).substitute(words)
+    paths = {source: target / Template(file).substitute(words) for source, file in _FILES.items()}
+    for source, path in paths.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(render_template(source, words), encoding="utf-8")
-    (target / "src" / words["package"] / "py.typed").touch()
-    return target
-
-
-def _print_next(kind: str, name: str, target: Path, *commands: str) -> None:
-    print(f"{target} has a {kind} called {name}. Next:\n")
-    for command in (f'pip install -e "{target}[testing]"', *commands, f"python -m pytest {target}"):
-        print(f"  {command}")
-    module = target / Template(_FILES["$kind/module.py.in"]).substitute(template_words(kind, name))
-    print(f"\nThen put your library into {module}; its first line says what to replace.")
+    module, golden = paths["$kind/module.py.in"], target / "tests" / "golden"
+    module.with_name("py.typed").touch()
+    print(f'{target} has a {kind} called {name}. Next:\n\n  pip install -e "{target}[testing]"')
+    if is_codec:
+        golden.mkdir()
+        print(f"  python -m sb3_extra_buffers.testing.freeze {name} {golden / name}.json")
+    print(f"  python -m pytest {target}\n\nThen put your library into {module}; its first line says what to replace.")
 
 
 def render_template(source: str, words: dict[str, str]) -> str:
@@ -185,7 +171,7 @@ def template_words(kind: str, name: str) -> dict[str, str]:
 
 
 def _check_name(command: str, registry: Registry[Any], words: dict[str, str], example: str) -> None:
-    name, is_codec, hint = words["name"], registry is codec_layer.registry, _ANOTHER
+    name, is_codec, hint = words["name"], registry is codec_layer.registry, "Choose another name."
     taken = {*registry.names(), *registry.kind.homes, *([AUTO] if is_codec else [])}
     if not _NAME.fullmatch(name):
         allowed = "it must be lower-case letters and digits, with hyphens between"
@@ -197,15 +183,9 @@ def _check_name(command: str, registry: Registry[Any], words: dict[str, str], ex
         hint = "Choose a name that does not begin with that of a codec."
     elif iskeyword(words["module"]):
         allowed = "it is a keyword, which Python cannot import"
-    elif words["distribution"] in _distributions():
-        allowed = f"{words['distribution']} is a distribution that exists, and installing yours would replace it"
     else:
-        return
+        names = {*registry.kind.homes.values(), *(str(one.metadata["Name"]) for one in distributions())}
+        if words["distribution"] not in {re.sub(r"[-_.]+", "-", one).lower() for one in names}:
+            return
+        allowed = f"{words['distribution']} is a distribution that exists, and installing yours would replace it"
     raise ParameterError(command, "name", name, allowed, hint)
-
-
-def _distributions() -> set[str]:
-    """Names of all installed distributions, and of our own plugins, which the extras of the buffers name."""
-    found = {str(one.metadata["Name"]) for one in distributions()}
-    found |= {re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in requires("sb3-extra-buffers") or ()}
-    return {re.sub(r"[-_.]+", "-", name).lower() for name in found}

@@ -1,5 +1,5 @@
-"""Diagnosis: what is installed, and whether it works. ``python -m sb3_extra_buffers.doctor`` prints the report."""
+"""Diagnosis: what is installed, and whether it works. ``sb3-buffers doctor`` prints the report."""
 
-from sb3_extra_buffers.doctor.report import Finding, Report, examine, examine_plugins, render
+from sb3_extra_buffers.doctor.report import Finding, Report, examine, examine_plugins, missing_plugins, render
 
-__all__ = ["Finding", "Report", "examine", "examine_plugins", "render"]
+__all__ = ["Finding", "Report", "examine", "examine_plugins", "missing_plugins", "render"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from sb3_extra_buffers import codecs, frames, heaps
 from sb3_extra_buffers.errors import ExtraBuffersError, HeapStateError, PayloadError
+from sb3_extra_buffers.errors.install import install_command
 from sb3_extra_buffers.registry import Registry
 
 #: Versions in a bug report: our distributions, by the end of their names, and what they need or are used with.
@@ -36,10 +37,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """Versions of packages, and all installed plugins."""
+    """Versions of packages, all installed plugins, and how to install others of ours."""
 
     versions: dict[str, str]
     findings: tuple[Finding, ...]
+    #: The command for each plugin that is not installed.
+    missing: dict[str, str] = field(default_factory=dict)
 
     @property
     def healthy(self) -> bool:
@@ -52,7 +55,8 @@ def examine() -> Report:
     versions = {"python": f"{platform.python_version()} on {sys.platform} ({platform.machine()})"}
     packages = (*(f"sb3-extra-buffers{part}" for part in _OURS), *_OTHERS)
     versions |= {package: _version(package) for package in packages}
-    return Report(versions, tuple(finding for registry in _TRIALS for finding in examine_plugins(registry)))
+    findings = tuple(finding for registry in _TRIALS for finding in examine_plugins(registry))
+    return Report(versions, findings, {k: v for registry in _TRIALS for k, v in missing_plugins(registry).items()})
 
 
 def _version(package: str) -> str:
@@ -117,18 +121,27 @@ def examine_plugins(registry: Registry[Any]) -> list[Finding]:
     return found
 
 
+def missing_plugins(registry: Registry[Any]) -> dict[str, str]:
+    """The plugins of ours that are not installed, each with the command that installs it."""
+    homes = registry.kind.homes.items()
+    return {name: install_command(home) for name, home in homes if name not in registry.names()}
+
+
+def columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> list[str]:
+    """Lines of plain text in columns, some of them aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    form = "  ".join(f"{{:{'>' if number in right else '<'}{width}}}" for number, width in enumerate(widths))
+    return [form.format(*row).rstrip() for row in rows]
+
+
 def render(report: Report) -> str:
     """The report as plain text in columns, with the full errors of broken plugins at the end."""
-    width = max(map(len, report.versions))
-    lines = [*(f"{package:<{width}}  {found}" for package, found in report.versions.items()), ""]
-    rows = [(f.kind, f.name, "ok" if f.works else "BROKEN") for f in report.findings]
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    for row, finding in zip(rows, report.findings):
-        columns = "  ".join(f"{text:<{size}}" for text, size in zip(row, widths))
-        levels = f" (levels {finding.levels})" if finding.levels else ""
-        lines.append(f"{columns}  {finding.distribution}" + (f"  {finding.detail}{levels}" if finding.works else ""))
-    broken = [finding for finding in report.findings if not finding.works]
-    lines += ["", *(f"BROKEN {finding.kind} {finding.name!r}: {finding.detail}" for finding in broken)]
-    if not broken:
-        lines.append(f"All {len(rows)} plugins work.")
-    return "\n".join(lines)
+    rows, broken = [], [""]
+    for one in report.findings:
+        levels = f" (levels {one.levels})" if one.levels else ""
+        detail = f"{one.detail}{levels}" if one.works else ""
+        rows.append((one.kind, one.name, "ok" if one.works else "BROKEN", f"{one.distribution}  {detail}"))
+        broken += [] if one.works else [f"BROKEN {one.kind} {one.name!r}: {one.detail}"]
+    missing = [f"not installed: {name}: {command}" for name, command in report.missing.items()]
+    verdict = [f"All {len(rows)} plugins work."] if report.healthy else []
+    return "\n".join([*columns(list(report.versions.items())), "", *columns(rows), *missing, *broken, *verdict])
