@@ -34,6 +34,8 @@ CAPS = {
     "count_runs": (64, 128),
     "write_payloads": (64, 128),
     "decode_chunks": (128, 128),
+    "interleave_planes": (128, 128),
+    "copy_cells": (64, 128),
 }
 CUDA, HIP = (80, 90, 100, 120), ("gfx942",)
 
@@ -96,7 +98,7 @@ def variants() -> list[Variant]:
     images = [variant for variant in found if variant.label == "images"]
     found += [as_ones(variant, "one tile", ("tiles",)) for variant in images]
     found += [as_ones(variant, "one byte", ("tiles", "count", "stride")) for variant in images]
-    return found + frame_variants()
+    return found + copy_variants() + frame_variants()
 
 
 def rle_variants(item: int, width: int, label: str) -> list[Variant]:
@@ -119,8 +121,23 @@ def rle_variants(item: int, width: int, label: str) -> list[Variant]:
     return found
 
 
+def copy_variants() -> list[Variant]:
+    """The kernel for uncompressed cells."""
+    from sb3_extra_buffers.gpu_buffers.kernels import cell_copy
+
+    types = {"addresses": "*i64", "out": "*u8", "nbytes": "i32", "stride": "i32", "tiles": "i32"}
+    constants, wide = {"BLOCK": cell_copy.BLOCK}, ("nbytes", "stride")
+    images = Variant("copy_cells", "images", types, constants, wide, is_wide=True)
+    return [
+        images,
+        Variant("copy_cells", "images, not aligned", types, constants),
+        Variant("copy_cells", "images, as floats", types | {"out": "*fp32"}, constants, wide, is_wide=True),
+        as_ones(images, "one byte", ("nbytes", "stride", "tiles")),
+    ]
+
+
 def frame_variants() -> list[Variant]:
-    """The kernel for chunks of frames."""
+    """The kernels for chunks of frames."""
     from sb3_extra_buffers.gpu_buffers.kernels import frame_decode
 
     types = {"addresses": "*i64", "lengths": "*i64", "sizes": "*i32", "bases": "*i64", "scratch": "*u8", "out": "*u8"}
@@ -132,6 +149,11 @@ def frame_variants() -> list[Variant]:
         Variant("decode_chunks", "pixel by pixel", types, beside, ("nbytes",)),
         Variant("decode_chunks", "large, in colour", types, plane | colour),
     ]
+    types = {"planes": "*u8", "out": "*u8", "nbytes": "i32", "tiles": "i32"}
+    for depth in (2, 4, 8):
+        constants = {"DEPTH": depth, "PIXELS": frame_decode.BLOCK // depth}
+        stacked = Variant("interleave_planes", f"{depth} frames", types, constants, ("nbytes",), is_wide=True)
+        found += [stacked, as_ones(stacked, f"{depth} frames, one tile", ("tiles",))]
     return [*found, as_ones(found[1], "one byte", ("nbytes",))]
 
 
@@ -148,9 +170,9 @@ def compile_for(variant: Variant, target: Any, options: dict[str, int | bool]) -
     import triton
     from triton.compiler import ASTSource
 
-    from sb3_extra_buffers.gpu_buffers.kernels import frame_decode, rle_decode, rle_encode
+    from sb3_extra_buffers.gpu_buffers.kernels import cell_copy, frame_decode, rle_decode, rle_encode
 
-    modules = (rle_decode, rle_encode, frame_decode)
+    modules = (cell_copy, rle_decode, rle_encode, frame_decode)
     function = next(getattr(module, variant.kernel) for module in modules if hasattr(module, variant.kernel))
     signature = {name: variant.types.get(name, "constexpr") for name in function.arg_names}
     constants = {(function.arg_names.index(name),): value for name, value in variant.constants.items()}

@@ -1,4 +1,4 @@
-"""Write the table of compression ratios that size estimates interpolate. See ``--help``."""
+"""Print or write the table of compression ratios that size estimates interpolate. See ``--help``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Figures = dict[str, dict[int, float]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure if asked to, and write or compare. Returns the exit code: 2 for errors."""
+    """Measure if asked to, and print, write or compare. Returns the exit code: 2 for errors."""
     options = _options(arguments)
     try:
         return _run(options)
@@ -52,32 +52,38 @@ def _run(options: argparse.Namespace) -> int:
         text = rendered(json.loads(source), options.table.name, options.game, options.order)
     except ValueError as error:
         raise ValueError(f"{options.table}: {error}") from error
+    output = options.output or DEFAULT_OUTPUT
     if options.check:
-        found = options.output.read_text(encoding="utf-8") if options.output.exists() else ""
+        found = output.read_text(encoding="utf-8") if output.exists() else ""
         if found != text:
-            print(f"{options.output.name} is not what {options.table.name} gives. Run this script without --check.")
+            print(f"{output.name} is not what {options.table.name} gives. Run this script with --write.")
         return int(found != text)
+    if options.output is None and not options.write:
+        print(text, end="")
+        return 0
     # Only now: an unusable table must replace nothing.
     if measured is not None:
         options.table.write_text(measured, encoding="utf-8")
-    options.output.write_text(text, encoding="utf-8")
+    output.write_text(text, encoding="utf-8")
     return 0
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="fit_heap_heuristic.py",
-        description="Write the ratio of payload to raw size at the levels of each codec as a Python table.",
-        epilog="example: python scripts/fit_heap_heuristic.py --table codecs.json --game Pong --order chw",
+        description="Print the ratio of payload to raw size at the levels of each codec as a Python module.",
+        epilog="example: python scripts/fit_heap_heuristic.py --table codecs.json --game Pong --order chw --write",
     )
     what = f"figures as written by python -m benchmarks.codecs --json (default: {DEFAULT_TABLE.name})"
     parser.add_argument("--table", type=Path, default=DEFAULT_TABLE, metavar="FILE", help=what)
-    parser.add_argument("--output", type=Path, default=DEFAULT_OUTPUT, metavar="FILE", help="file to write or check")
+    write = f"write the module instead of printing it (to {DEFAULT_OUTPUT.name} of the package)"
+    parser.add_argument("--write", action="store_true", help=write)
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write to this file, or check it")
     parser.add_argument("--game", default="MsPacman", help="game to use (default: MsPacman)")
     order = "memory order to use (default: hwc, the order of environments)"
     parser.add_argument("--order", choices=("hwc", "chw"), default="hwc", help=order)
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the output would change")
-    every = "first play the game and write the sizes at all levels to the table; takes a minute, needs all codecs"
+    every = "first play the game and measure all levels; --write also writes the table. Needs all codecs"
     parser.add_argument("--measure", action="store_true", help=every)
     parser.add_argument("--frames", type=int, default=64, help="number of observations to measure (default: 64)")
     return parser.parse_args(arguments)

@@ -46,7 +46,8 @@ def test_a_replay_buffer_goes_on_with_the_same_batches(options, memory, tmp_path
 
 def test_a_budget_drops_the_same_transitions(memory, tmp_path, play):
     pair = [
-        GpuReplayBuffer(400, IMAGE, ACTIONS, "cpu", 1, compression_method="gzip", heap_bytes=9_000) for _ in range(2)
+        GpuReplayBuffer(400, IMAGE, ACTIONS, "cpu", 1, compression_method="gzip", heap_bytes=9_000, on_full="evict")
+        for _ in range(2)
     ]
     for seed in range(4):
         play(pair, 60, seed=seed)
@@ -69,7 +70,7 @@ def test_a_budget_that_is_not_the_one_that_was_saved_loads_all_or_nothing(
     layout, heap_bytes, factor, is_large_enough, memory, tmp_path, play
 ):
     codec = "gzip" if layout == "cells" else "auto"
-    options = {"compression_method": codec, "layout": layout, "heap_bytes": heap_bytes}
+    options = {"compression_method": codec, "layout": layout, "heap_bytes": heap_bytes, "on_full": "evict"}
     ours = GpuReplayBuffer(400, IMAGE, ACTIONS, "cpu", 1, **options)
     play([ours], 200)
     assert ours.shared_heap.evicted.cells
@@ -138,3 +139,34 @@ def test_a_subclass_that_adds_nothing_is_saved(tmp_path, play):
     buffer.sample(5)
     buffer.save(tmp_path / "checkpoint")
     assert OwnGpuReplayBuffer.load(tmp_path / "checkpoint", "cpu").size() == 7
+
+
+@pytest.mark.parametrize("room", [{}, {"heap_bytes": 1 << 20}], ids=["growing", "ring"])
+@pytest.mark.parametrize("layout", ["cells", "frames"])
+@pytest.mark.parametrize("change", [lambda buffer: buffer.to("cpu"), lambda buffer: buffer.shared_heap.compact()])
+def test_what_was_moved_between_two_saves_is_saved_as_it_is(room, layout, change, tmp_path, same_batches):
+    """Payloads have other positions then, and what was saved before must not pass for them."""
+    random = np.random.default_rng(0)
+    ours = GpuReplayBuffer(100, IMAGE, ACTIONS, "cpu", compression_method="auto", layout=layout, **room)
+
+    def add(steps):
+        for obs, next_obs in random.integers(256, size=(steps, 2, 1, *IMAGE.shape), dtype=np.uint8):
+            ours.add(obs, next_obs, np.zeros(1), np.zeros(1), np.zeros(1), [{}])
+
+    add(150)
+    ours.save(tmp_path / "checkpoint")
+    add(30)
+    change(ours)
+    ours.save(tmp_path / "checkpoint")
+    same_batches(GpuReplayBuffer.load(tmp_path / "checkpoint", "cpu"), ours, size=300)
+
+
+def test_a_checkpoint_from_when_evicting_was_the_default_can_be_loaded(tmp_path, play, same_batches):
+    ours = GpuReplayBuffer(40, IMAGE, ACTIONS, "cpu", 2)
+    play([ours], 30)
+    ours.save(tmp_path / "checkpoint")
+    manifest = read_manifest(tmp_path / "checkpoint")
+    assert manifest.about["arguments"]["heap_bytes"] is None
+    manifest.about["arguments"]["on_full"] = "evict"
+    manifest.write(tmp_path / "checkpoint")
+    same_batches(GpuReplayBuffer.load(tmp_path / "checkpoint", "cpu"), ours)

@@ -10,7 +10,7 @@ from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
 from sb3_extra_buffers import codecs, heaps
 from sb3_extra_buffers.gpu_buffers import GpuDictReplayBuffer, GpuReplayBuffer, devices
 from sb3_extra_buffers.gpu_buffers.kernels.launch import Status
-from sb3_extra_buffers.gpu_buffers.memory.payloads import Uploader
+from sb3_extra_buffers.gpu_buffers.memory.transfer import Uploader
 
 SCREEN = spaces.Box(0, 255, (4, 30, 30), np.uint8)
 
@@ -91,14 +91,16 @@ def test_each_key_is_brought_in_one_copy(copies):
     assert len(copies) == 2
 
 
+@pytest.mark.parametrize("decode_on", ["host", "auto"])
 @pytest.mark.parametrize("prefer", ["speed", "memory"])
-def test_chunks_are_brought_in_one_copy_for_plain_ones_and_one_for_compressed_ones(copies, prefer):
-    options = {"compression_method": "auto", "layout": "frames", "prefer": prefer, "decode_on": "host"}
+def test_chunks_are_brought_in_one_copy_for_plain_ones_and_one_for_compressed_ones(copies, prefer, decode_on):
+    """Without kernels, the automatic choice is the host, too: plain torch would wait several times."""
+    options = {"compression_method": "auto", "layout": "frames", "prefer": prefer, "decode_on": decode_on}
     ours = GpuReplayBuffer(300, SCREEN, ACTIONS, "cpu", **options)
     fill([ours], 300)
     copies.clear()
     ours.sample(200)
-    assert len(copies) <= 2
+    assert 1 <= len(copies) <= 2
 
 
 def test_sampled_moved_and_sampled_again(same_batches):

@@ -94,6 +94,28 @@ def test_a_table_of_the_benchmark_becomes_a_module(script, table, tmp_path):
     assert ratios_in(text) == {"none": {0: 1.0}, "rle": {0: 0.25}, "zstd": {1: 0.1, 3: 0.05}}
 
 
+def test_constants_are_printed_and_written_only_on_request(script, table, monkeypatch, capsys, tmp_path):
+    package = tmp_path / "size_ratios.py"
+    package.write_text("as it was", encoding="utf-8")
+    monkeypatch.setattr(script, "DEFAULT_OUTPUT", package)
+    before = table.read_text(encoding="utf-8")
+    assert run(script, "--table", table) == 0
+    expected = {"none": {0: 1.0}, "rle": {0: 0.25}, "zstd": {1: 0.1, 3: 0.05}}
+    assert ratios_in(capsys.readouterr().out) == expected
+    monkeypatch.setattr(script, "measure", lambda game, frames: table_of({"rle": 5.0}, game))
+    assert run(script, "--measure", "--table", table) == 0
+    assert ratios_in(capsys.readouterr().out) == {"rle": {0: 0.2}}
+    assert (package.read_text(encoding="utf-8"), table.read_text(encoding="utf-8")) == ("as it was", before)
+    assert run(script, "--table", table, "--write") == 0
+    assert capsys.readouterr().out == ""
+    assert ratios_in(package.read_text(encoding="utf-8")) == expected
+
+
+def test_what_is_printed_is_the_committed_module(script, capsys):
+    assert run(script) == 0
+    assert capsys.readouterr().out == script.DEFAULT_OUTPUT.read_text(encoding="utf-8")
+
+
 def test_a_check_tells_whether_the_output_is_up_to_date_and_writes_nothing(script, table, tmp_path, capsys):
     output = tmp_path / "ratios.py"
     assert run(script, "--table", table, "--output", output, "--check") == 1

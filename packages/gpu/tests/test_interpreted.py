@@ -15,18 +15,20 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from sb3_extra_buffers.gpu_buffers import GpuReplayBuffer
 from sb3_extra_buffers.errors import PayloadError
 
-space, actions = spaces.Box(0, 255, (2, 9, 9), np.uint8), spaces.Discrete(2)
+shape, axis = {shape}, {axis}
+space, actions = spaces.Box(0, 255, shape, np.uint8), spaces.Discrete(2)
 options = {options}
 ours = GpuReplayBuffer(24, space, actions, "cpu", 2, decode_on="device", **options)
 theirs = ReplayBuffer(24, space, actions, "cpu", 2)
 random = np.random.default_rng(0)
-frames = [np.zeros((2, 9, 9), np.uint8)]
+side = shape[1]
+frames = [np.zeros((2, side, side), np.uint8)]
 for step in range(22):
     frame = frames[-1].copy()
-    frame[:, random.integers(9), random.integers(9)] = random.integers(256)
+    frame[:, random.integers(side), random.integers(side)] = random.integers(256)
     frames.append(frame)
 for step in range(20):
-    obs, following = (np.stack(frames[first : first + 2], axis=1) for first in (step, step + 1))
+    obs, following = (np.stack(frames[first : first + 2], axis=axis) for first in (step, step + 1))
     for buffer in (ours, theirs):
         buffer.add(obs, following, np.zeros(2), np.zeros(2), np.zeros(2), [{{}}, {{}}])
 for size in (1, 5):
@@ -49,14 +51,26 @@ except PayloadError as error:
 
 
 @pytest.mark.parametrize(
-    ("options", "codec"),
-    [({"compression_method": "rle"}, "rle"), ({"compression_method": "auto", "layout": "frames"}, "frames")],
+    ("options", "codec", "shape", "axis"),
+    [
+        ({"compression_method": "rle"}, "rle", (2, 9, 9), 1),
+        ({"compression_method": "auto", "layout": "frames"}, "frames", (2, 9, 9), 1),
+        ({"compression_method": "auto", "layout": "frames"}, "frames", (9, 9, 2), 3),
+        ({"compression_method": "auto", "layout": "frames"}, "frames", (12, 12, 2), 3),  # interleaved by a kernel
+    ],
 )
-def test_batches_of_kernels_are_those_of_stable_baselines3(options, codec, monkeypatch):
+def test_batches_of_kernels_are_those_of_stable_baselines3(options, codec, shape, axis, monkeypatch):
     monkeypatch.setenv("TRITON_INTERPRET", "1")
-    printed = run_python(SCRIPT.format(options=options))
+    printed = run_python(SCRIPT.format(options=options, shape=shape, axis=axis))
     assert "damage was noticed" in printed
     assert codec in printed
+
+
+def test_uncompressed_batches_of_kernels_are_those_of_stable_baselines3(monkeypatch):
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    undamaged = SCRIPT[: SCRIPT.index("heap = ours.shared_heap")] + "print('all are equal')"
+    for options in ({"compression_method": "none"}, {"compression_method": "none", "heap_bytes": 1 << 16}):
+        assert "all are equal" in run_python(undamaged.format(options=options, shape=(2, 9, 9), axis=1))
 
 
 STRIDED = """

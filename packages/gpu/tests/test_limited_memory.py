@@ -21,9 +21,8 @@ def fill(buffer, steps, first=0):
 @pytest.mark.parametrize("codec", ["none", "rle", "gzip"])
 @pytest.mark.parametrize("decode_on", ["host", "auto"])
 def test_the_oldest_transitions_are_dropped_and_the_others_are_right(codec, decode_on):
-    ours = GpuReplayBuffer(
-        200, IMAGE, ACTIONS, "cpu", 2, compression_method=codec, heap_bytes=60 * 600, decode_on=decode_on
-    )
+    options = {"compression_method": codec, "heap_bytes": 60 * 600, "on_full": "evict", "decode_on": decode_on}
+    ours = GpuReplayBuffer(200, IMAGE, ACTIONS, "cpu", 2, **options)
     fill(ours, 90)
     report = ours.memory_report()
     assert 40 <= report.transitions <= 60 * 600 // 576
@@ -39,8 +38,9 @@ def test_the_oldest_transitions_are_dropped_and_the_others_are_right(codec, deco
         assert next_obs.tobytes() == NOISE[step + 1, env].tobytes()
 
 
-def test_on_full_raise_refuses_and_keeps_all():
-    ours = GpuReplayBuffer(200, IMAGE, ACTIONS, "cpu", 2, heap_bytes=40 * 576, on_full="raise")
+@pytest.mark.parametrize("options", [{}, {"on_full": "raise"}], ids=["default", "asked for"])
+def test_a_full_budget_refuses_and_keeps_all(options):
+    ours = GpuReplayBuffer(200, IMAGE, ACTIONS, "cpu", 2, heap_bytes=40 * 576, **options)
     theirs = ReplayBuffer(200, IMAGE, ACTIONS, "cpu", 2)
     with pytest.raises(HeapFullError, match="on_full='evict'"):
         fill(ours, 100)
@@ -87,7 +87,7 @@ def test_a_full_lap_does_not_count_as_full():
 
 
 def test_cells_that_shrink_and_grow_again(play, same_batches):
-    ours = GpuReplayBuffer(24, IMAGE, ACTIONS, "cpu", 2, compression_method="rle", heap_bytes=52 * 592)
+    ours = GpuReplayBuffer(24, IMAGE, ACTIONS, "cpu", 2, compression_method="rle", heap_bytes=52 * 592, on_full="evict")
     theirs = ReplayBuffer(24, IMAGE, ACTIONS, "cpu", 2)
     still = np.ones((2, *IMAGE.shape), np.uint8)
     for lap in range(4):
@@ -100,8 +100,9 @@ def test_cells_that_shrink_and_grow_again(play, same_batches):
     assert ours.shared_heap.evicted.cells == 0
 
 
-def test_a_step_that_can_never_fit_is_refused_and_leaves_the_buffer_as_it_was():
-    ours = GpuReplayBuffer(20, IMAGE, ACTIONS, "cpu", 2, heap_bytes=1000)
+@pytest.mark.parametrize("on_full", ["evict", "raise"])
+def test_a_step_that_can_never_fit_is_refused_and_leaves_the_buffer_as_it_was(on_full):
+    ours = GpuReplayBuffer(20, IMAGE, ACTIONS, "cpu", 2, heap_bytes=1000, on_full=on_full)
     with pytest.raises(HeapFullError, match="give a larger heap_bytes"):
         fill(ours, 1)
     assert (ours.pos, ours.size(), ours.shared_heap.live) == (0, 0, 0)
@@ -112,7 +113,7 @@ def test_a_heap_of_no_bytes_and_a_wrong_word():
         with pytest.raises(ParameterError, match=word):
             GpuReplayBuffer(20, IMAGE, ACTIONS, "cpu", 2, **options)
     with pytest.raises(ParameterError, match="without heap_bytes there is no limit"):
-        GpuReplayBuffer(20, IMAGE, ACTIONS, "cpu", 2, on_full="raise")
+        GpuReplayBuffer(20, IMAGE, ACTIONS, "cpu", 2, on_full="evict")
 
 
 @pytest.mark.parametrize("word", ["heap", "heap_kwargs"])

@@ -85,7 +85,8 @@ def test_dictionaries(device, options, play):
 )
 def test_a_budget_drops_the_oldest_and_the_others_are_right(device, options, play):
     """What is on the CPU beside it has the same payloads, and drops the same."""
-    pair = [GpuReplayBuffer(400, IMAGE, ACTIONS, where, 2, heap_bytes=18_000, **options) for where in (device, "cpu")]
+    options = {**options, "heap_bytes": 18_000, "on_full": "evict"}
+    pair = [GpuReplayBuffer(400, IMAGE, ACTIONS, where, 2, **options) for where in (device, "cpu")]
     for seed in range(4):  # several laps of the ring
         play(pair, 60, seed=seed)
         assert pair[0].shared_heap.evicted == pair[1].shared_heap.evicted

@@ -23,7 +23,7 @@ def packed(monkeypatch):
 
 def filled(payloads, **options):
     """A store with room for so many of its largest observations, each written once."""
-    heap = SharedRawHeap(CELLS, payloads * NBYTES, "cpu", **options)
+    heap = SharedRawHeap(CELLS, payloads * NBYTES, "cpu", **{"on_full": "evict", **options})
     store = create_observation_store("gzip", CELLS, 1, NBYTES, th.uint8, "cpu", shared_heap=heap, **AS_IT_IS)
     for cell in range(CELLS if not options else payloads):
         store.write(cell, 0, NOISE[cell])

@@ -7,12 +7,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch as th
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from sb3_extra_buffers import heaps
 from sb3_extra_buffers.codecs import CellSpec, CodecSpec, bind
 from sb3_extra_buffers.codecs import names as host_names
 from sb3_extra_buffers.errors import DeviceError, ParameterError, PayloadError
 from sb3_extra_buffers.gpu_buffers import codecs
+from sb3_extra_buffers.gpu_buffers.codecs import rle as rle_codec
+from sb3_extra_buffers.gpu_buffers.kernels.launch import Status
 
 CPU = th.device("cpu")
 DTYPES = ["u1", "i1", "?", "<u2", "<f2", "<i4", "<f4", "<f8", "<i8", "g"]
@@ -136,3 +139,72 @@ def test_a_payload_that_was_cut_is_an_error(name):
     lengths[2] -= 1
     with pytest.raises(PayloadError, match=name):
         codecs.decoder_for(codec, CPU, "device").decode(heap, starts, lengths, th.empty((4, 300), dtype=th.uint8))
+
+
+class Waits(TorchDispatchMode):
+    """Notes operations for which the host has to wait for a device."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if any(word in str(func) for word in ("_local_scalar_dense", "nonzero", "is_nonzero", "aten.equal", "masked")):
+            self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """The CPU is not the host for device codecs: so they work on a device without kernels, such as MPS."""
+    monkeypatch.setattr(rle_codec, "CPU", None)
+    made = Status.__init__
+
+    def collected(self, codec, device):
+        made(self, codec, device)
+        self._is_awaited, self._is_collected = False, True
+
+    monkeypatch.setattr(Status, "__init__", collected)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "<f4"])
+@pytest.mark.parametrize("count", [1, 300, 7056, 70000])
+def test_without_kernels_runs_are_decoded_without_waiting_for_the_device(elsewhere, dtype, count):
+    cell, rows = CellSpec(np.dtype(dtype), count), content(dtype, count)
+    codec, heap = stored("rle", cell, rows)
+    decoder = codecs.decoder_for(codec, CPU, "device")
+    order = np.array([2, 0, 3, 1, 0])
+    out = th.full((5, cell.nbytes), 77, dtype=th.uint8)
+    with Waits() as waits:
+        decoder.decode(heap, *heap.locate(order), out)
+    assert waits.seen == []
+    assert out.numpy().tobytes() == rows[order].tobytes()
+
+
+def test_without_kernels_damage_stays_in_its_row_and_is_reported_a_few_batches_later(elsewhere):
+    cell = CellSpec(np.dtype("u1"), 1000)
+    rows = np.sort(np.random.default_rng(0).integers(0, 50, (4, 1000), dtype=np.uint8))
+    codec, heap = stored("rle", cell, rows)
+    decoder = codecs.decoder_for(codec, CPU, "device")
+    starts, lengths = heap.locate(np.arange(4))
+    for content_of_damage in (0, 255):
+        out = th.zeros((4, 1000), dtype=th.uint8)
+        payload = heap.slices(starts[1:2], lengths[1:2])[0]
+        sound = payload.clone()
+        payload[: len(payload) // 2] = content_of_damage
+        decoder.decode(heap, starts, lengths, out)
+        for row in (0, 2, 3):
+            assert out[row].numpy().tobytes() == rows[row].tobytes()
+        payload.copy_(sound)
+        for _ in range(7):
+            decoder.decode(heap, starts[:1], lengths[:1], out[:1])
+        with pytest.raises(PayloadError) as caught:
+            decoder.decode(heap, starts[:1], lengths[:1], out[:1])
+        assert (caught.value.index, caught.value.payload_nbytes) == (1, lengths[1])
+        decoder._status.check()  # the others found nothing
+
+
+def test_detection_of_waits_can_fail():
+    with Waits() as waits:
+        assert bool(th.ones(3).any())
+    assert waits.seen

@@ -116,5 +116,5 @@ def test_checksums_are_not_read():
 def test_without_the_library_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(nvcomp, "find_spec", lambda name: None)
     codec = bind("gzip", CELL)
-    with pytest.raises(MissingExtraError, match=r"sb3-extra-buffers\[nvcomp\]"):
+    with pytest.raises(MissingExtraError, match=r"buffers\[nvcomp\]"):
         nvcomp.nvcomp_codec(codec, th.device("cuda", 0), "Zstd")

@@ -21,9 +21,9 @@ import triton.language as tl
 from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction, mangle_type
 
-from sb3_extra_buffers.gpu_buffers.kernels import frame_decode, rle_decode, rle_encode
+from sb3_extra_buffers.gpu_buffers.kernels import cell_copy, frame_decode, rle_decode, rle_encode
 
-KERNELS = (frame_decode, rle_decode, rle_encode)
+KERNELS = (cell_copy, frame_decode, rle_decode, rle_encode)
 #: What the interpreter replaces parts of.
 LANGUAGE = (tl, tl.core, tl.math, tl.standard, tl.tensor, tl.core.tensor_descriptor_base, tl.condition, tl.dtype)
 # What Triton imports only with its first tensor must not find functions that are replaced.

@@ -97,6 +97,30 @@ def test_frames_that_alternate(decode, chunks, group, depth):
     assert np.array_equal(out, np.stack(stacked).reshape(-1))
 
 
+@pytest.mark.parametrize(("depth", "nbytes", "block"), [(2, 16, 2048), (4, 48, 64), (4, 7056, 2048), (8, 1008, 2048)])
+def test_frames_that_were_decoded_apart_are_interleaved(watched, depth, nbytes, block):
+    from sb3_extra_buffers.gpu_buffers.kernels import frame_decode
+
+    assert frame_decode.can_interleave(nbytes, depth, 1)
+    planes = torch.from_numpy(np.random.default_rng(0).integers(256, size=(3, depth * nbytes), dtype=np.uint8))
+    out = torch.full_like(planes, UNTOUCHED)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch, "empty_like", lambda tensor: out)
+        with watched(planes, out) as watch:
+            found = frame_decode.interleave(planes, depth, block=block)
+    assert found is out
+    assert watch.checked >= 2 * planes.numel()
+    assert torch.equal(found, planes.view(3, depth, nbytes).transpose(1, 2).reshape(3, -1))
+    assert frame_decode.interleave(planes[:0], depth).shape == (0, depth * nbytes)
+
+
+@pytest.mark.parametrize(("nbytes", "depth", "group"), [(1000, 4, 1), (48, 3, 1), (48, 4, 3), (48, 1, 1), (48, 4, 48)])
+def test_other_shapes_are_not_interleaved(interpreter, nbytes, depth, group):
+    from sb3_extra_buffers.gpu_buffers.kernels import frame_decode
+
+    assert not frame_decode.can_interleave(nbytes, depth, group)
+
+
 def test_targets_in_no_order_at_all(decode, chunks):
     batch, frames = batch_of(chunks, 100, [3], [[0, 2]], [[107, 3]])
     out, damaged = decode(batch, 211, 100)

@@ -24,6 +24,11 @@ class TestGrowing(HeapConformance):
 
 class TestRing(HeapConformance):
     heap = "device-ring"
+    parameters = {"capacity": 1 << 22, "device": "cpu", "on_full": "evict"}
+
+
+class TestRingThatRefuses(HeapConformance):
+    heap = "device-ring"
     parameters = {"capacity": 1 << 22, "device": "cpu"}
 
 

@@ -52,8 +52,8 @@ def test_live_counts_payloads_and_not_what_is_between_them(name):
     assert pickle.loads(pickle.dumps(heap)).live == 18
 
 
-def ring(**options):
-    return SharedRawHeap(10, 320, "cpu", **options)
+def ring(on_full="evict"):
+    return SharedRawHeap(10, 320, "cpu", on_full=on_full)
 
 
 def test_the_table_of_a_ring_as_tensors():
@@ -98,7 +98,7 @@ def test_making_room_packs_or_refuses():
 
 
 def test_refusing_changes_nothing():
-    heap = ring(on_full="raise")
+    heap = SharedRawHeap(10, 320, "cpu")
     for cell in range(5):
         put(heap, [cell], [bytes([cell]) * 64])
     before = heap.gather(*heap.locate(np.arange(5))).tobytes()
@@ -120,6 +120,38 @@ def test_what_a_ring_refuses(options, word):
 def test_a_device_that_is_not_there(device):
     with pytest.raises(DeviceError, match="Devices here: cpu"):
         heaps.create("device", 5, device=device)
+
+
+@pytest.mark.parametrize("name", ["device", "device-ring"])
+def test_packing_brings_data_end_down_to_the_payloads(name):
+    heap = made(name)
+    for cell in range(50):
+        put(heap, [cell], [bytes([cell]) * 40])
+    for cell in range(0, 50, 2):  # a hole in front of every second one
+        put(heap, [cell], [bytes([cell]) * 5])
+    assert heap.data_end > 25 * 48 + 25 * 16
+    heap.compact()
+    assert heap.data_end == 25 * 48 + 25 * 16
+    assert heap.lengths.tolist() == [5, 40] * 25
+    found = heap.gather(*heap.locate(np.arange(50))).tobytes()
+    assert found == b"".join(bytes([cell]) * (40 if cell % 2 else 5) for cell in range(50))
+
+
+@pytest.mark.parametrize("name", ["device", "device-ring"])
+def test_packing_that_is_interrupted_changes_nothing(name, monkeypatch):
+    heap = made(name)
+    for cell in range(50):
+        put(heap, [cell], [bytes([cell]) * 40])
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(heap), "_store", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            heap.compact()
+    found = heap.gather(*heap.locate(np.arange(50))).tobytes()
+    assert found == b"".join(bytes([cell]) * 40 for cell in range(50))
 
 
 @pytest.mark.parametrize("name", ["device", "device-ring"])

@@ -23,7 +23,7 @@ def moved(heap, capacity, change=None, **options):
     arrays = {key: array.copy() for key, array in state.arrays.items()}
     if change is not None:
         change(arrays)
-    twin = SharedRawHeap(CELLS, capacity, "cpu", **options)
+    twin = SharedRawHeap(CELLS, capacity, "cpu", **{"on_full": "evict", **options})
     twin.restore(State(state.facts, arrays, [], pieces))
     return twin
 
@@ -32,7 +32,7 @@ def moved(heap, capacity, change=None, **options):
 @pytest.mark.parametrize("on_full", ["evict", "raise"])
 @pytest.mark.parametrize("capacity", [*range(CAPACITY - 64, CAPACITY + 160, 16), 4080, 5008, 1 << 20])
 def test_what_fits_into_another_capacity_can_be_read_there_and_goes_on(steps, on_full, capacity):
-    heap = SharedRawHeap(CELLS, CAPACITY, "cpu")
+    heap = SharedRawHeap(CELLS, CAPACITY, "cpu", on_full="evict")
     fill([heap], 0, steps)
     there = moved(heap, capacity, on_full=on_full)
     assert held(there) == held(heap)
@@ -46,7 +46,7 @@ def test_what_fits_into_another_capacity_can_be_read_there_and_goes_on(steps, on
 
 
 def test_what_has_become_little_fits_into_a_smaller_ring():
-    heap = SharedRawHeap(CELLS, CAPACITY, "cpu")
+    heap = SharedRawHeap(CELLS, CAPACITY, "cpu", on_full="evict")
     fill([heap], 0, 90)
     for step in range(90):
         put(heap, [step % CELLS], [payload(step % CELLS, step, 5)])
@@ -57,7 +57,7 @@ def test_what_has_become_little_fits_into_a_smaller_ring():
 
 @pytest.mark.parametrize("capacity", [16, 992, 2048])
 def test_what_does_not_fit_into_another_capacity_is_refused(capacity):
-    heap = SharedRawHeap(CELLS, CAPACITY, "cpu")
+    heap = SharedRawHeap(CELLS, CAPACITY, "cpu", on_full="evict")
     fill([heap], 0, 40)
     with pytest.raises(StateError, match=f"bytes of payloads were saved, the capacity is {capacity} bytes"):
         moved(heap, capacity)
@@ -65,7 +65,7 @@ def test_what_does_not_fit_into_another_capacity_is_refused(capacity):
 
 @pytest.mark.parametrize("name", ["starts", "lengths"])
 def test_payloads_beside_the_places_that_kernels_read_are_refused(name):
-    heap = SharedRawHeap(CELLS, CAPACITY, "cpu")
+    heap = SharedRawHeap(CELLS, CAPACITY, "cpu", on_full="evict")
     fill([heap], 0, 3)
 
     def shifted(arrays):
@@ -76,7 +76,7 @@ def test_payloads_beside_the_places_that_kernels_read_are_refused(name):
 
 
 def test_an_order_of_writing_that_lacks_a_payload_is_refused():
-    heap = SharedRawHeap(CELLS, CAPACITY, "cpu")
+    heap = SharedRawHeap(CELLS, CAPACITY, "cpu", on_full="evict")
     fill([heap], 0, 40)
 
     def twice(arrays):

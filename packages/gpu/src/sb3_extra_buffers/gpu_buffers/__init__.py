@@ -4,18 +4,17 @@ from sb3_extra_buffers.gpu_buffers.base import BaseGpuBuffer
 from sb3_extra_buffers.gpu_buffers.compression_methods import (
     GpuCompressionMethod,
     GpuCompressionMethods,
-    SlotMetadata,
-    arr_config_length,
 )
+from sb3_extra_buffers.gpu_buffers.gpu_replay import GpuDictReplayBuffer, GpuReplayBuffer
+from sb3_extra_buffers.gpu_buffers.gpu_rollout import GpuDictRolloutBuffer, GpuRolloutBuffer
 from sb3_extra_buffers.gpu_buffers.memory import SharedRawHeap
-from sb3_extra_buffers.gpu_buffers.observation_stores import (
+from sb3_extra_buffers.gpu_buffers.metadata import SlotMetadata, arr_config_length
+from sb3_extra_buffers.gpu_buffers.observation_store import (
     DenseObservationStore,
     RawObservationStore,
     create_observation_store,
 )
 from sb3_extra_buffers.gpu_buffers.raw_buffer import RawBuffer, read_at, write_at
-from sb3_extra_buffers.gpu_buffers.replay_buffer import GpuDictReplayBuffer, GpuReplayBuffer
-from sb3_extra_buffers.gpu_buffers.rollout_buffer import GpuDictRolloutBuffer, GpuRolloutBuffer
 from sb3_extra_buffers.gpu_buffers.utils import (
     estimate_max_slot_bytes,
     estimate_total_heap_bytes,

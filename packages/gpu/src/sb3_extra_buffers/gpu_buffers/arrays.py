@@ -17,7 +17,7 @@ from sb3_extra_buffers.memory import Indices
 
 
 class DeviceArray(CompressedArray):
-    """What an index reads is a tensor. What is written is an array, as everywhere; ``numpy.asarray`` works too."""
+    """An array of compressed cells: reading returns tensors, writing takes arrays. ``numpy.asarray`` works, too."""
 
     reader: DeviceReader
 
@@ -51,7 +51,7 @@ class DeviceArray(CompressedArray):
 def check_dtype(owner: str, dtype: np.dtype[Any], device: th.device) -> None:
     """Refuse a dtype that tensors on a device cannot have.
 
-    :param owner: who asks, for the error
+    :param owner: the caller, for the error
     :param dtype: of observations
     :param device: device of the tensors
     """
@@ -66,5 +66,5 @@ def check_dtype(owner: str, dtype: np.dtype[Any], device: th.device) -> None:
 
 
 def as_array(values: NDArray[Any] | th.Tensor) -> NDArray[Any]:
-    """A tensor on whatever device as an array on the host."""
+    """A tensor of any device as an array on the host; arrays are returned as they are."""
     return values.detach().cpu().numpy() if isinstance(values, th.Tensor) else values

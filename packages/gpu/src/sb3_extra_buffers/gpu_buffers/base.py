@@ -1,4 +1,4 @@
-"""What buffers on a device have in common."""
+"""The base of all buffers on a device."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sb3_extra_buffers.gpu_buffers.storage import DeviceStorage
 from sb3_extra_buffers.gpu_buffers.utils import torch_dtype_to_numpy
 from sb3_extra_buffers.heaps import Heap
 
-_AS_PAYS = "It was saved with decode_on='device', and goes on with decode_on='auto'."
+_CONTINUES = "It was saved with decode_on='device', and goes on with decode_on='auto'."
 
 
 class BaseGpuBuffer:
@@ -51,7 +51,7 @@ class BaseGpuBuffer:
 
 
 class DeviceObservations(BaseGpuBuffer, BaseCompressedBuffer):
-    """The part of a buffer on a device that does not depend on what kind of buffer it is."""
+    """The common part of replay and rollout buffers on a device."""
 
     _replaceable = ("buffer_device", "decode_on", "threads")
     _transient = ("_asked_device",)
@@ -88,8 +88,9 @@ class DeviceObservations(BaseGpuBuffer, BaseCompressedBuffer):
         :param copy: whether to copy an array that is not part of a batch
         """
         if isinstance(array, th.Tensor):
-            # Only CUDA takes a copy of what it has yet to bring, and waits with what follows until it is there.
-            return array.to(self.device, non_blocking=self.device.type == "cuda")
+            batch = array if self._storage.worker is None else self._storage.reader.take(array)
+            # Only on CUDA do later operations of the stream wait for an asynchronous copy.
+            return batch.to(self.device, non_blocking=self.device.type == "cuda")
         if self._is_sampling and self.device.type == "cuda" and self.buffer_device.type == "cuda":
             return self._storage.reader.uploaded(array).to(self.device, non_blocking=True)
         return super().to_torch(array, copy)
@@ -114,7 +115,7 @@ class DeviceObservations(BaseGpuBuffer, BaseCompressedBuffer):
             state["_asked_device"] = CPU
             if state["_decode_on"] == DEVICE:
                 state["_decode_on"] = AUTO
-                warnings.warn(f"{error} {_AS_PAYS}", stacklevel=2)
+                warnings.warn(f"{error} {_CONTINUES}", stacklevel=2)
         super().__setstate__(state)
         try:
             as_device(self.device)
@@ -127,19 +128,21 @@ class DeviceObservations(BaseGpuBuffer, BaseCompressedBuffer):
         place = dict(found.pop("heap_kwargs") or {})
         del found["heap"]
         found |= {"buffer_device": str(self.buffer_device), "heap_bytes": place.get("capacity")}
-        return {**found, "on_full": place.get("on_full", EVICT), "decode_on": self._decode_on}
+        return {**found, "on_full": place.get("on_full", RAISE), "decode_on": self._decode_on}
 
     @classmethod
     def _replaced(cls, arguments: dict[str, Any], replaced: Mapping[str, Any]) -> dict[str, Any]:
         found = super()._replaced(arguments, replaced)
+        if arguments.get("heap_bytes") is None:
+            found["on_full"] = RAISE  # the default, whatever it was when the buffer was saved
         try:
             as_device(arguments["buffer_device"])
         except DeviceError as error:
             if "buffer_device" not in found:
-                # What was saved on a machine with a device shall be readable on one without.
+                # A checkpoint from a machine with a device is readable on one without.
                 lost = arguments.get("decode_on") == DEVICE and "decode_on" not in found
-                told = f"{error} What was stored there is kept on the CPU."
-                warnings.warn(f"{told} {_AS_PAYS}" if lost else told, stacklevel=5)
+                message = f"{error} What was stored there is kept on the CPU."
+                warnings.warn(f"{message} {_CONTINUES}" if lost else message, stacklevel=5)
                 found["buffer_device"] = CPU
                 if lost:
                     found["decode_on"] = AUTO
@@ -161,7 +164,7 @@ class DeviceObservations(BaseGpuBuffer, BaseCompressedBuffer):
         decode_on: str,
         unexpected: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """Decide where observations go, and return what core's buffers call that."""
+        """Check the arguments about the device, and return the ``heap`` and ``heap_kwargs`` of compressed buffers."""
         name = type(self).__name__
         for word in ("heap", "heap_kwargs"):
             if word in unexpected:
@@ -185,7 +188,7 @@ class DeviceObservations(BaseGpuBuffer, BaseCompressedBuffer):
             if heap_bytes is None:
                 heap_bytes = n_cells * max_slot_bytes
         if heap_bytes is None:
-            if on_full != EVICT:
+            if on_full != RAISE:
                 allowed = "it says what a heap of limited size does, and without heap_bytes there is no limit"
                 raise ParameterError(name, "on_full", on_full, allowed, "Give heap_bytes too, or leave it out.")
             return {"heap": "device", "heap_kwargs": {"device": str(self._asked_device)}}
@@ -201,7 +204,7 @@ def host_dtypes(dtypes: Any) -> Any:
 
 
 def layout_of(layout: str | None, method: Any) -> str:
-    """Frames only where they were asked for, or where the choice is left to us."""
+    """The layout: frames only if requested, or with the automatic choice of a codec."""
     if layout is not None:
         return layout
     return "auto" if method == "auto" else "cells"

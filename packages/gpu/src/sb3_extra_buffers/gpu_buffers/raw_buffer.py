@@ -28,6 +28,7 @@ class RawBuffer:
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
             raise ParameterError("RawBuffer", "size", size, "it must be a number of bytes, at least 0")
         self._bytes = _allocate(int(size), device)
+        self._next = 0
 
     @property
     def size(self) -> int:
@@ -54,6 +55,18 @@ class RawBuffer:
 
     def __repr__(self) -> str:
         return f"RawBuffer({self.size}, device={str(self.device)!r})"
+
+    def malloc(self, length: int) -> tuple[int, int]:
+        """Allocate a region after the previous one, or at the beginning if there is no room, over the oldest regions.
+
+        :param length: number of bytes
+        :return: start and length of the region, in bytes
+        """
+        if length < 0 or length > self.size:
+            raise HeapFullError("RawBuffer", length, self.size, "Make a larger RawBuffer.")
+        start = self._next if self._next + length <= self.size else 0
+        self._next = start + length
+        return start, length
 
     def write_bytes(self, malloc: tuple[int, int], tensor: th.Tensor) -> None:
         """Copy a tensor, from any device, to a region.
@@ -127,10 +140,11 @@ class RawBuffer:
             return self
         moved = RawBuffer(self.size, target)
         moved._bytes.copy_(self._bytes)
+        moved._next = self._next
         return moved
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"device": str(self.device), "bytes": self._bytes.cpu().numpy()}
+        return {"device": str(self.device), "bytes": self._bytes.cpu().numpy(), "next": self._next}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         data: np.ndarray[Any, Any] = state["bytes"]
@@ -142,6 +156,7 @@ class RawBuffer:
             warnings.warn(f"{error} The bytes are on the CPU now.", stacklevel=2)
             target = th.device("cpu")
         self._bytes = loaded.to(target)
+        self._next = state.get("next", 0)
 
     def __copy__(self) -> RawBuffer:
         # A shallow copy by __getstate__ would share its bytes on the CPU only.
@@ -149,7 +164,7 @@ class RawBuffer:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RawBuffer:
         copied = RawBuffer.__new__(RawBuffer)
-        copied._bytes = self._bytes.clone()
+        copied._bytes, copied._next = self._bytes.clone(), self._next
         memo[id(self)] = copied
         return copied
 

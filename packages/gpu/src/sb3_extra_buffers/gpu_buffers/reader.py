@@ -55,6 +55,10 @@ class DeviceReader:
             return th.from_numpy(array).to(self.device)
         return self._heap.uploaded(np.ascontiguousarray(array))
 
+    def take(self, batch: th.Tensor) -> th.Tensor:
+        """A batch that a worker has read, for the current stream, which may be another one."""
+        return batch if self._heap is None else self._heap.order.take(batch)
+
     def move(self, device: th.device) -> None:
         """Read on another device from now on; the heap is there already."""
         self._device = device
@@ -81,8 +85,12 @@ class DeviceReader:
         return self._read_by_host(origins, row_nbytes)
 
     def _frames_on_device(self, wanted: Sequence[Wanted]) -> th.Tensor | None:
-        """Observations that are stacks of frames, if the device can put them together."""
-        stays_on_host = self.decode_on == HOST or (self.decode_on == AUTO and devices.is_host(self.device))
+        """Observations that are stacks of frames, if the device puts them together.
+
+        Plain torch must wait for the device several times, since the number of patched bytes is known there only. The
+        host waits once, for all chunks. So it decodes frames where there are no kernels, unless asked otherwise.
+        """
+        stays_on_host = self.decode_on == HOST or (self.decode_on == AUTO and not devices.has_kernels(self.device))
         if self._heap is None or stays_on_host:
             return None
         references, stores = [], []
@@ -118,7 +126,7 @@ class DeviceReader:
         if len(present) == len(out):
             decoder.decode(heap, starts, lengths, out)
             return out
-        out.zero_()  # what was never written
+        out.zero_()  # cells without a payload are zero
         if len(present):
             found = out[: len(present)].clone()
             decoder.decode(heap, starts, lengths, found)
@@ -136,7 +144,7 @@ class DeviceReader:
         found = out if is_complete else np.empty((len(present), row_nbytes), np.uint8)
         decode_batch(origins.codec, source, places, lengths, found, threads=self._threads)
         if not is_complete:
-            out[:] = 0  # what was never written
+            out[:] = 0  # cells without a payload are zero
             out[present] = found
             for rows, content in origins.in_memory:
                 out[rows] = content

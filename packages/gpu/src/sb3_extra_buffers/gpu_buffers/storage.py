@@ -34,7 +34,7 @@ class DeviceStorage(ObservationStorage):
     :param steps: number of steps the buffer holds
     :param n_envs: number of environments
     :param options: how to store; the heap is one on a device
-    :param per_step: what is stored per step
+    :param per_step: content of a step
     :param device: where observations are kept
     :param decode_on: ``"auto"``, ``"device"`` or ``"host"``
     :param heap: the heap of a buffer that is unpickled
@@ -61,7 +61,7 @@ class DeviceStorage(ObservationStorage):
         for part in parts.values():
             check_dtype(owner, np.dtype(part.dtype), device)
         super().__init__(owner, space, steps, n_envs, options, per_step, heap)
-        #: Codecs that were asked for.
+        #: Requested codecs.
         self._codecs: list[Codec] = []
         for key, part in parts.items():
             codec, count = options.codec(None if key == NO_KEY else key), math.prod(shape_of(part))

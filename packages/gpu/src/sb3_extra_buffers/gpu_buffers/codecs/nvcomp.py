@@ -59,7 +59,7 @@ class NvcompCodec:
             raise DeviceError(str(device), problem, "Leave checksum out, or use decode_on='host'.")
         self._codec, self._device = codec, device
         self._algorithm, self._library = algorithm, library
-        #: One decoder per stream: decoding must follow what the same stream has written.
+        #: One decoder per stream: decoding must follow the writes of the same stream.
         self._decoders: dict[int, Any] = {}
 
     def decode(self, heap: DevicePayloads, starts: Indices, lengths: Indices, out: th.Tensor, /) -> None:

@@ -13,7 +13,7 @@ import torch as th
 from sb3_extra_buffers.codecs import BatchCodec, CellSpec, Codec, CodecLike, CodecSpec, bind, registry
 from sb3_extra_buffers.errors import DeviceError, PluginError
 from sb3_extra_buffers.gpu_buffers.codecs.protocol import DeviceCodecPlugin, PluginHook
-from sb3_extra_buffers.gpu_buffers.devices import aligned, has_kernels
+from sb3_extra_buffers.gpu_buffers.devices import CPU, aligned, has_kernels
 from sb3_extra_buffers.gpu_buffers.kernels import rle_reference
 from sb3_extra_buffers.gpu_buffers.kernels.launch import Status
 from sb3_extra_buffers.gpu_buffers.kernels.rle_reference import ITEM_SIZES
@@ -36,19 +36,26 @@ class RleOnDevice:
             problem = f"{name} decodes elements of {', '.join(map(str, ITEM_SIZES))} bytes there, not of {self._item}"
             raise DeviceError(str(device), problem, "Use decode_on='host'.")
         self._has_kernels = has_kernels(device)
-        self._status = Status(name, device) if self._has_kernels else None
+        # Damage is reported later wherever the host would have to wait for it.
+        self._status = Status(name, device) if self._has_kernels or device != CPU else None
 
     def decode(self, heap: DevicePayloads, starts: Indices, lengths: Indices, out: th.Tensor, /) -> None:
         scale = 1.0 if out.dtype == th.float32 else None
+        cell: dict[str, Any] = {"count": self._count, "item": self._item, "scale": scale}
         if self._status is None:
-            rle_reference.decode(heap.slices(starts, lengths), out, count=self._count, item=self._item, scale=scale)
+            rle_reference.decode(heap.slices(starts, lengths), out, **cell)
+            return
+        if not self._has_kernels:
+            slices = heap.slices(starts, lengths)
+            with self._status.watching(lengths) as status:
+                rle_reference.decode(slices, out, **cell, status=status, upload=heap.uploaded)
             return
         from sb3_extra_buffers.gpu_buffers.kernels import rle_decode
 
         addresses = heap.device_addresses(starts, lengths)
         places = heap.uploaded(np.stack([addresses.view(np.int64), lengths]))
         with self._status.watching(lengths) as status:
-            rle_decode.decode(places[0], places[1], out, status, count=self._count, item=self._item, scale=scale)
+            rle_decode.decode(places[0], places[1], out, status, **cell)
 
     def encode(self, rows: th.Tensor, /) -> tuple[th.Tensor, list[int]]:
         encoding: Any = rle_reference

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -39,10 +40,11 @@ def launch_device(tensor: torch.Tensor) -> AbstractContextManager[object]:
 
 
 class Status:
-    """One number per launch, on the device: 0, or one more than the index of a damaged payload.
+    """One number per launch, on the device: 0, or one more than the index of a damaged payload. Threads may share it.
 
-    Nothing waits for the device while batches are decoded. The number is copied to the host asynchronously and checked
-    before later launches, so a damaged payload raises an error one or more batches later.
+    Nothing waits for the device while batches are decoded. On CUDA, the number is copied to the host asynchronously and
+    checked before later launches, so a damaged payload raises an error one or more batches later. Other devices have no
+    such copy: there, the host reads the numbers of eight launches at once. On the CPU, it reads each one.
 
     :param codec: codec of the payloads, for the error
     :param device: device of the kernels
@@ -50,12 +52,15 @@ class Status:
 
     def __init__(self, codec: str, device: torch.device) -> None:
         self._codec = codec
-        self._is_awaited = device.type != "cuda"
-        self._numbers = torch.zeros(_LAUNCHES, dtype=torch.int32, device=device)
-        self._seen = torch.zeros(_LAUNCHES, dtype=torch.int32, pin_memory=not self._is_awaited)
+        self._is_awaited = device.type == "cpu"
+        self._is_collected = device.type not in ("cpu", "cuda")
+        # Not zeros: another stream may be the first to use them, and each launch sets its own.
+        self._numbers = torch.empty(_LAUNCHES, dtype=torch.int32, device=device)
+        self._seen = torch.zeros(_LAUNCHES, dtype=torch.int32, pin_memory=device.type == "cuda")
         self._next = 0
         #: Launches to be checked: index of the number, event of its copy, lengths of the payloads.
         self._pending: deque[tuple[int, Any, Indices]] = deque()
+        self._lock = threading.RLock()
 
     @contextmanager
     def watching(self, lengths: Indices) -> Iterator[torch.Tensor]:
@@ -63,36 +68,45 @@ class Status:
 
         :param lengths: sizes of the payloads that the launch reads
         """
-        self.check(under_way=_LAUNCHES - 1)
-        slot, self._next = self._next, (self._next + 1) % _LAUNCHES
-        number = self._numbers[slot : slot + 1]
-        number.zero_()
-        yield number
-        self._seen[slot : slot + 1].copy_(number, non_blocking=not self._is_awaited)
-        self._pending.append((slot, self._event(), lengths))
-        if self._is_awaited:
-            self.check()
+        with self._lock:
+            self.check(under_way=_LAUNCHES - 1)
+            slot, self._next = self._next, (self._next + 1) % _LAUNCHES
+            number = self._numbers[slot : slot + 1]
+            number.zero_()
+            yield number
+            if not self._is_collected:
+                self._seen[slot : slot + 1].copy_(number, non_blocking=not self._is_awaited)
+            self._pending.append((slot, self._event(), lengths))
+            if self._is_awaited:
+                self.check()
 
     def check(self, *, under_way: int = 0) -> None:
         """Raise the error of a launch that met a damaged payload.
 
         :param under_way: number of the newest launches that are not waited for
         """
-        while self._pending:
-            slot, done, lengths = self._pending[0]
-            if done is not None and len(self._pending) <= under_way and not done.query():
-                return
-            if done is not None:
-                done.synchronize()
-            self._pending.popleft()
-            found = int(self._seen[slot])
-            if found:
-                raise PayloadError(self._codec, int(lengths[found - 1]), _DAMAGED, found - 1)
+        with self._lock:
+            if self._is_collected:
+                if len(self._pending) <= under_way:
+                    return
+                self._seen.copy_(self._numbers)
+            while self._pending:
+                slot, done, lengths = self._pending[0]
+                if done is not None and len(self._pending) <= under_way and not done.query():
+                    return
+                if done is not None:
+                    done.synchronize()
+                self._pending.popleft()
+                found = int(self._seen[slot])
+                if found:
+                    raise PayloadError(self._codec, int(lengths[found - 1]), _DAMAGED, found - 1)
 
     def _event(self) -> Any:
-        if self._is_awaited:
+        if not self._numbers.is_cuda:
             return None
+        stream = torch.cuda.current_stream(self._numbers.device)
+        self._numbers.record_stream(stream)
         make: Any = torch.cuda.Event  # has no types
         event = make()
-        event.record(torch.cuda.current_stream(self._numbers.device))
+        event.record(stream)
         return event

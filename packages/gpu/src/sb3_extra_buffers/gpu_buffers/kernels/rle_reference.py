@@ -5,10 +5,12 @@ It computes with ``uint8``, signed integers and ``float32`` only, the types that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from sb3_extra_buffers.codecs.rle import end_dtype
 from sb3_extra_buffers.errors import ParameterError, PayloadError
@@ -16,6 +18,8 @@ from sb3_extra_buffers.errors import ParameterError, PayloadError
 #: Supported element sizes in bytes. They divide a tile, and cover all dtypes of observations.
 ITEM_SIZES = (1, 2, 4, 8, 16)
 _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+Upload = Callable[[NDArray[Any]], torch.Tensor]
 
 
 def end_nbytes(owner: str, count: int, item: int) -> int:
@@ -33,18 +37,32 @@ def end_nbytes(owner: str, count: int, item: int) -> int:
 
 
 def decode(
-    payloads: Sequence[torch.Tensor], out: torch.Tensor, *, count: int, item: int, scale: float | None = None
+    payloads: Sequence[torch.Tensor],
+    out: torch.Tensor,
+    *,
+    count: int,
+    item: int,
+    scale: float | None = None,
+    status: torch.Tensor | None = None,
+    upload: Upload | None = None,
 ) -> None:
     """Decode payload ``i`` into row ``i``.
+
+    With a ``status``, nothing waits for the device: the sizes of all tensors are known on the host. The row of a
+    payload with invalid content is then undefined; the other rows are correct.
 
     :param payloads: ``uint8``, one tensor per payload
     :param out: one row per payload: ``uint8`` of ``count * item`` bytes, or with a ``scale`` ``float32`` of ``count``
     :param count: elements of a cell
     :param item: bytes of an element: 1, 2, 4, 8 or 16
     :param scale: if given, rows are ``float32``: each unsigned byte times this; only for elements of one byte
+    :param status: one ``int32``; if payloads have invalid content, it becomes one more than the largest of their
+        indices. Without it, that is an error
+    :param upload: copies an array to the device without waiting for it
     :raise PayloadError: for a damaged payload
     """
     width = end_nbytes("rle_decode", count, item)
+    put = upload or (lambda array: torch.from_numpy(array).to(out.device))
     sizes = [len(payload) for payload in payloads]
     raw = [index for index, size in enumerate(sizes) if size == count * item]
     packed = [index for index, size in enumerate(sizes) if size != count * item]
@@ -54,41 +72,66 @@ def decode(
             raise PayloadError("rle", sizes[index], problem, index)
     if raw:
         rows = torch.stack([payloads[index] for index in raw])
-        _place(rows, raw, out, scale)
+        _place(rows, put(np.array(raw)), out, scale)
     if packed:
-        rows = _expand([payloads[index] for index in packed], packed, count, item, width)
-        _place(rows, packed, out, scale)
+        runs = [sizes[index] // (width + item) for index in packed]
+        numbers, indices = put(np.array([runs, packed]))
+        few = [payloads[index] for index in packed]
+        rows = _expand(few, runs, numbers, indices, count, item, width, status)
+        _place(rows, indices, out, scale)
 
 
-def _place(rows: torch.Tensor, indices: list[int], out: torch.Tensor, scale: float | None) -> None:
+def _place(rows: torch.Tensor, indices: torch.Tensor, out: torch.Tensor, scale: float | None) -> None:
     cells = rows if scale is None else rows.to(torch.float32).mul_(scale)
     if len(indices) == len(out):
         out.copy_(cells)
     else:
-        out[torch.tensor(indices, device=out.device)] = cells
+        out[indices] = cells
 
 
-def _expand(payloads: list[torch.Tensor], indices: list[int], count: int, item: int, width: int) -> torch.Tensor:
+def _expand(
+    payloads: list[torch.Tensor],
+    runs: list[int],
+    runs_of: torch.Tensor,
+    indices: torch.Tensor,
+    count: int,
+    item: int,
+    width: int,
+    status: torch.Tensor | None,
+) -> torch.Tensor:
     """Decode run-length payloads to cells, one row each.
 
     The difference between a run's value and the previous value is stored where the run begins; the cumulative sum gives
     the values. Bytes wrap around, so this is exact and needs no index table as large as the cells.
     """
     device, number = payloads[0].device, len(payloads)
-    runs = [len(payload) // (width + item) for payload in payloads]
     ends = _load_ends(payloads, runs, width)
     values = torch.cat([payload[run * width :] for payload, run in zip(payloads, runs)]).view(-1, item)
-    runs_of = torch.tensor(runs, device=device)
     cell_of = torch.repeat_interleave(torch.arange(number, device=device), runs_of, output_size=len(ends))
     lasts = torch.cumsum(runs_of, 0) - 1
-    _check(ends, cell_of, lasts, payloads, indices, count)
-    begins = (ends + cell_of * count)[:-1]
+    firsts = lasts - runs_of + 1
+    begins = torch.zeros_like(ends)
+    begins[1:] = ends[:-1]
+    begins[firsts] = 0
+    damaged = ends <= begins
+    damaged[lasts] |= ends[lasts] != count
+    if status is not None:
+        worst = torch.where(damaged, indices[cell_of] + 1, 0).amax()
+        status.copy_(torch.maximum(status, worst.to(status.dtype)))
+        begins.clamp_(0, count - 1)  # so that damage stays in its row
+    elif damaged.any():
+        which = int(cell_of[damaged.nonzero()[0, 0]])
+        problem = f"its run ends do not rise to the element count {count}"
+        raise PayloadError("rle", len(payloads[which]), problem, int(indices[which]))
+    differences = values.clone()
+    differences[1:] -= values[:-1]
+    differences[firsts] = values[firsts]
     changes = torch.zeros((number * count, item), dtype=torch.uint8, device=device)
-    changes[0] = values[0]
-    changes.index_copy_(0, begins, values[1:] - values[:-1])
+    changes.index_copy_(0, begins + cell_of * count, differences)
+    cells = changes.view(number, count, item)
     if device.type == "mps":  # it is not certain that sums of bytes wrap around there
-        return (torch.cumsum(changes, 0, dtype=torch.int32) & 255).to(torch.uint8).view(number, count * item)
-    return torch.cumsum(changes, 0, dtype=torch.uint8).view(number, count * item)
+        return (torch.cumsum(cells, 1, dtype=torch.int32) & 255).to(torch.uint8).view(number, count * item)
+    return torch.cumsum(cells, 1, dtype=torch.uint8).view(number, count * item)
 
 
 def _load_ends(payloads: list[torch.Tensor], runs: list[int], width: int) -> torch.Tensor:
@@ -96,25 +139,6 @@ def _load_ends(payloads: list[torch.Tensor], runs: list[int], width: int) -> tor
     joined = torch.cat([payload[: run * width] for payload, run in zip(payloads, runs)])
     ends = joined.view(_WORDS[width]).to(torch.int64)
     return ends if width == 8 else ends & ((1 << 8 * width) - 1)
-
-
-def _check(
-    ends: torch.Tensor,
-    cell_of: torch.Tensor,
-    lasts: torch.Tensor,
-    payloads: list[torch.Tensor],
-    indices: list[int],
-    count: int,
-) -> None:
-    before = torch.zeros_like(ends)
-    before[1:] = ends[:-1]
-    before[lasts[:-1] + 1] = 0
-    damaged = ends <= before
-    damaged[lasts] |= ends[lasts] != count
-    if damaged.any():
-        which = int(cell_of[damaged.nonzero()[0, 0]])
-        problem = f"its run ends do not rise to the element count {count}"
-        raise PayloadError("rle", len(payloads[which]), problem, indices[which])
 
 
 class Measured(NamedTuple):

@@ -7,7 +7,7 @@ import torch as th
 from sb3_extra_buffers.gpu_buffers.memory.payloads import DevicePayloads, TensorBlock
 from sb3_extra_buffers.heaps import HeapPlugin, hookimpl
 from sb3_extra_buffers.heaps.memory import MemoryHeap, place_of
-from sb3_extra_buffers.memory import Bytes
+from sb3_extra_buffers.memory import Bytes, Indices
 
 
 class GrowingDeviceHeap(DevicePayloads, MemoryHeap):
@@ -22,6 +22,11 @@ class GrowingDeviceHeap(DevicePayloads, MemoryHeap):
     def __init__(self, cells: int, device: th.device | str = "auto") -> None:
         super().__init__(cells, device)
 
+    @property
+    def data_end(self) -> int:
+        """Bytes in use in all segments, holes included. After :meth:`compact`, those of the payloads."""
+        return int(self._limits.sum())
+
     def _allocate(self, nbytes: int) -> TensorBlock:
         return self._new_block(nbytes)
 
@@ -30,11 +35,17 @@ class GrowingDeviceHeap(DevicePayloads, MemoryHeap):
         block.write(0, memoryview(content))
         return block
 
-    def _tensor(self, start: int, length: int) -> th.Tensor:
-        number, offset = place_of(start)
+    def _begin_logs_after(self, other: GrowingDeviceHeap) -> None:
+        self._logs = other._logs
+        self.clear()
+
+    def _places(self, starts: Indices) -> tuple[Indices, Indices]:
+        return place_of(starts)  # type: ignore[arg-type, return-value]  # it computes with arrays, too
+
+    def _block_of(self, number: int) -> TensorBlock:
         block = self._segments[number].block
         assert isinstance(block, TensorBlock)
-        return block.tensor[offset : offset + length]
+        return block
 
 
 GrowingDeviceHeap.__module__ = __package__  # pickles name the package, so files may move

@@ -1,9 +1,10 @@
-"""What all heaps on a device share: uploads, blocks of tensors, and the table of payloads."""
+"""The base of all heaps on a device: blocks of tensors, and the table of payloads."""
 
 from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,80 +14,20 @@ from numpy.typing import NDArray
 from sb3_extra_buffers.checkpoints import State, StateError
 from sb3_extra_buffers.errors import DeviceError, HeapFullError
 from sb3_extra_buffers.gpu_buffers import devices
-from sb3_extra_buffers.gpu_buffers.devices import aligned, as_device
+from sb3_extra_buffers.gpu_buffers.devices import ALIGNMENT, aligned, as_device
+from sb3_extra_buffers.gpu_buffers.memory.transfer import StreamOrder, Uploader
 from sb3_extra_buffers.gpu_buffers.raw_buffer import RawBuffer
 from sb3_extra_buffers.heaps import TableHeap
 from sb3_extra_buffers.heaps.block import Block
-from sb3_extra_buffers.memory import Bytes, ByteSource, FlatBytes, Indices, untouched, view_bytes
+from sb3_extra_buffers.memory import NOTHING, Bytes, ByteSource, Columns, FlatBytes, Indices, untouched, view_bytes
 from sb3_extra_buffers.registry import Scalar
 
-#: Copies that may be pending. The staging memory of a copy is reused only when the copy is complete.
-_SLOTS = 32
-#: Longer uploads are split, so that loading a buffer does not need its size again as staging memory.
-_MAX_NBYTES = 1 << 20
-_MIN_NBYTES = 1 << 16
 #: Slices of larger tensors have been wrong on MPS.
 _MAX_ON_MPS = (1 << 32) - 1
+#: Types to copy with, the widest first.
+_WORDS = (th.int64, th.int32, th.int16, th.uint8)
 #: Bytes copied to the host at a time when all payloads are.
 _MAX_GATHERED = 1 << 24
-
-
-class Uploader:
-    """Copies bytes to a device, on CUDA without waiting for it.
-
-    An asynchronous copy needs pinned memory that does not change until the copy is complete. Pinning memory takes
-    longer than the copy, so a few pinned buffers are used in turn.
-
-    :param device: the target device
-    """
-
-    def __init__(self, device: th.device) -> None:
-        self.device = device
-        self._is_pinned = device.type == "cuda"
-        self._slots: list[tuple[th.Tensor, Any]] = []
-        self._next = 0
-
-    def upload(self, data: Any, target: th.Tensor) -> None:
-        """Copy bytes to a tensor of the same size.
-
-        :param data: an object with the buffer protocol
-        :param target: ``uint8``, on the device
-        """
-        view = memoryview(data)
-        for begin in range(0, len(view), _MAX_NBYTES):
-            piece = view[begin : begin + _MAX_NBYTES]
-            # A copy of read-only memory: torch warns about it, although this only reads.
-            source = th.frombuffer(bytearray(piece) if piece.readonly else piece, dtype=th.uint8)
-            self._copy(source, target[begin : begin + len(piece)])
-
-    def _copy(self, source: th.Tensor, target: th.Tensor) -> None:
-        if not self._is_pinned:
-            target.copy_(source)
-            return
-        staging, event = self._slot(len(source))
-        event.synchronize()
-        staged = staging[: len(source)]
-        staged.copy_(source)
-        target.copy_(staged, non_blocking=True)
-        event.record(th.cuda.current_stream(self.device))
-
-    def _slot(self, nbytes: int) -> tuple[th.Tensor, Any]:
-        index, self._next = self._next, (self._next + 1) % _SLOTS
-        if index == len(self._slots):
-            self._slots.append(self._make(nbytes))
-        elif len(self._slots[index][0]) < nbytes:
-            self._slots[index][1].synchronize()
-            self._slots[index] = self._make(nbytes)
-        return self._slots[index]
-
-    @staticmethod
-    def _make(nbytes: int) -> tuple[th.Tensor, Any]:
-        size = max(_MIN_NBYTES, 1 << (nbytes - 1).bit_length())
-        event: Any = th.cuda.Event  # has no types
-        return th.empty(size, dtype=th.uint8, pin_memory=True), event()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Uploader, (self.device,)
 
 
 class TensorBlock(Block):
@@ -95,9 +36,10 @@ class TensorBlock(Block):
     :param label: the name of the heap, for the error
     :param nbytes: size of the block
     :param uploader: copies bytes to the device
+    :param order: orders the streams that use the block
     """
 
-    def __init__(self, label: str, nbytes: int, uploader: Uploader) -> None:
+    def __init__(self, label: str, nbytes: int, uploader: Uploader, order: StreamOrder) -> None:
         if uploader.device.type == "mps" and nbytes > _MAX_ON_MPS:
             raise DeviceError("mps", "blocks of 4 GiB or more are unreliable there", "Use a smaller heap_bytes.")
         try:
@@ -106,7 +48,8 @@ class TensorBlock(Block):
             hint = f"{uploader.device} does not have enough memory; use a smaller buffer or another codec."
             raise HeapFullError(label, nbytes, 0, hint) from error
         self.tensor = self.raw.bytes
-        self._uploader = uploader
+        self._uploader, self._order = uploader, order
+        order.own(self.tensor)
         if devices.is_host(self.tensor.device):
             super().__init__(self.tensor.numpy())
         else:
@@ -115,12 +58,14 @@ class TensorBlock(Block):
     def view(self, place: int, length: int) -> memoryview:
         if devices.is_host(self.tensor.device):
             return super().view(place, length)
+        self._order.read()
         return memoryview(devices.on_host(self.tensor[place : place + length]).numpy())
 
     def write(self, place: int, payloads: memoryview) -> None:
         if devices.is_host(self.tensor.device):
             super().write(place, payloads)
         else:
+            self._order.write()
             self._uploader.upload(payloads, self.tensor[place : place + len(payloads)])
 
 
@@ -137,6 +82,8 @@ class DevicePayloads(TableHeap):
     def __init__(self, cells: int, device: th.device | str | None, *room: Any) -> None:
         self.device = as_device(device)
         self._uploader = Uploader(self.device)
+        #: Orders the streams that use payloads.
+        self.order = StreamOrder(self.device)
         super().__init__(cells, *room)
         #: Size of each payload without its padding.
         self._exact = untouched(cells, np.int32)
@@ -175,13 +122,39 @@ class DevicePayloads(TableHeap):
         return FlatBytes(self.gather(starts, lengths)), np.cumsum(lengths) - lengths
 
     def device_addresses(self, starts: Indices, lengths: Indices) -> NDArray[np.uint64]:
-        """Addresses of payloads for kernels on the device."""
+        """Addresses of payloads for kernels on the device, which are launched in the current stream."""
+        self.order.read()
         return super().addresses(starts, lengths)  # type: ignore[safe-super]
 
     def slices(self, starts: Indices, lengths: Indices) -> list[th.Tensor]:
         """Payloads as tensors, each a view of its block."""
         self.device_addresses(starts, lengths)  # raises for invalid positions
-        return [self._tensor(start, length) for start, length in zip(starts.tolist(), lengths.tolist())]
+        numbers, offsets = self._places(starts)
+        which = numbers.tolist()
+        blocks = {number: self._block_of(number).tensor for number in set(which)}
+        ends = (offsets + lengths).tolist()
+        return [blocks[number][begin:end] for number, begin, end in zip(which, offsets.tolist(), ends)]
+
+    def copy_rows(self, starts: Indices, nbytes: int, out: th.Tensor) -> None:
+        """Copy payloads of equal size into the rows of a tensor; in one operation if they are in one block.
+
+        :param starts: positions of the payloads
+        :param nbytes: size of each
+        :param out: ``uint8``, contiguous, one row per payload
+        """
+        lengths = np.full(len(starts), nbytes)
+        numbers, offsets = self._places(starts)
+        if (numbers != numbers[0]).any():
+            th.cat(self.slices(starts, lengths), out=out.view(-1))
+            return
+        self.device_addresses(starts, lengths)  # raises for invalid positions
+        word = next(word for word in _WORDS if nbytes % word.itemsize == 0)
+        rows = out.view(-1).view(word).view(len(out), -1)
+        block = self._block_of(int(numbers[0])).tensor.view(word)
+        # A row for every position at which a payload may begin. Rows overlap, and only some are read.
+        count = (len(block) - rows.shape[1]) * word.itemsize // ALIGNMENT + 1
+        windows = block.as_strided((count, rows.shape[1]), (ALIGNMENT // word.itemsize, 1))
+        th.index_select(windows, 0, self.uploaded(offsets // ALIGNMENT), out=rows)
 
     def uploaded(self, array: NDArray[Any]) -> th.Tensor:
         """Copy an array to the device, without waiting for the copy."""
@@ -190,10 +163,45 @@ class DevicePayloads(TableHeap):
             self._uploader.upload(memoryview(array).cast("B"), target.view(-1).view(th.uint8))
         return target
 
+    def uploaded_together(self, *arrays: NDArray[Any], locate: Callable[[int], None] | None = None) -> list[th.Tensor]:
+        """Copy arrays to the device in one transfer, without waiting for it; each begins at a multiple of 16 bytes.
+
+        :param arrays: contiguous
+        :param locate: called before the transfer with the address of the first one on the device; it may change the
+            others
+        """
+        ends = np.cumsum([aligned(array.nbytes) for array in arrays]).tolist()
+        target = th.empty(ends[-1], dtype=th.uint8, device=self.device)
+        if locate is not None:
+            locate(target.data_ptr())
+        packed = np.zeros(ends[-1], np.uint8)
+        for array, begin in zip(arrays, [0, *ends]):
+            packed[begin : begin + array.nbytes] = array.reshape(-1).view(np.uint8)
+        self._uploader.upload(memoryview(packed), target)
+        return [
+            target[begin : begin + array.nbytes].view(th.from_numpy(array).dtype).view(array.shape)
+            for array, begin in zip(arrays, [0, *ends])
+        ]
+
+    @property
+    def lengths(self) -> th.Tensor:
+        """Size of each cell's payload; 0 for an empty cell."""
+        return th.from_numpy(np.where(self._lengths, self._exact, 0).astype(np.int64))
+
+    @property
+    @abstractmethod
+    def data_end(self) -> int:
+        """Bytes in use for payloads and the holes between them."""
+
+    def compact(self) -> None:
+        """Pack all payloads, oldest first. Useful only if writes left holes. Needs memory for a second copy."""
+        self.to(self.device)
+
     def to(self, device: th.device | str) -> None:
         """Move all payloads to another device. If it has not enough memory, nothing is moved."""
         parameters: dict[str, Any] = {**self._parameters(), "device": as_device(device)}
         there = type(self)(self.cells, **parameters)
+        there._begin_logs_after(self)
         there._resume(self._snapshot())
         there._relocations = self._relocations + 1
         self.__dict__.update(there.__dict__)
@@ -206,17 +214,26 @@ class DevicePayloads(TableHeap):
         return found
 
     @abstractmethod
-    def _tensor(self, start: int, length: int) -> th.Tensor:
-        """A payload as a view of its block; the position is valid."""
+    def _begin_logs_after(self, other: Any) -> None:
+        """Use logs of other names than another heap: in a checkpoint, equal names mean equal bytes."""
+
+    @abstractmethod
+    def _places(self, starts: Indices) -> tuple[Indices, Indices]:
+        """The number of the block of each payload, and the offset in it."""
+
+    @abstractmethod
+    def _block_of(self, number: int) -> TensorBlock:
+        """A block by its number."""
 
     def _new_block(self, nbytes: int) -> TensorBlock:
-        return TensorBlock(self.label, aligned(nbytes), self._uploader)
+        return TensorBlock(self.label, aligned(nbytes), self._uploader, self.order)
 
-    def _store(self, cells: list[int], payloads: memoryview, lengths: list[int]) -> None:
+    def _store(self, cells: list[int], payloads: memoryview, lengths: list[int], also: Columns = NOTHING) -> None:
         sizes = [aligned(length) for length in lengths]
-        super()._store(cells, _padded(payloads, lengths, sizes), sizes)  # type: ignore[safe-super]
-        for cell, length in zip(cells, lengths):
-            self._exact[cell] = length
+        # The exact sizes are published together with the payloads.
+        targets, keys, values = ([*part] for part in also)
+        also = targets + [self._exact] * len(cells), keys + cells, values + lengths
+        super()._store(cells, _padded(payloads, lengths, sizes), sizes, also)  # type: ignore[safe-super,call-arg]
 
     def _index_nbytes(self) -> int:
         return super()._index_nbytes() + 4 * int(np.count_nonzero(self._lengths))

@@ -30,18 +30,18 @@ class SharedRawHeap(DevicePayloads, RingHeap):
     """
     A byte ring on a device. Payloads are appended; in the order of a replay buffer nothing ever moves.
 
-    When it is full, the oldest rows are dropped, or the write is refused and nothing changes.
+    When it is full, the write is refused and nothing changes, or the oldest rows are dropped.
 
     :param n_cells: number of cells
     :param heap_bytes: capacity for payloads, each rounded up to a multiple of 16 bytes
     :param device: device of the payloads
-    :param on_full: ``"evict"`` drops the oldest rows and counts them, ``"raise"`` raises ``HeapFullError``
+    :param on_full: ``"raise"`` raises ``HeapFullError``, ``"evict"`` drops the oldest rows and counts them
     """
 
     label = "device-ring"
     _row_hint = "A step, or with frames a chunk of them, must fit as a whole: give a larger heap_bytes."
 
-    def __init__(self, n_cells: int, heap_bytes: int, device: str | th.device = "cpu", *, on_full: str = EVICT) -> None:
+    def __init__(self, n_cells: int, heap_bytes: int, device: str | th.device = "cpu", *, on_full: str = RAISE) -> None:
         if on_full not in (EVICT, RAISE):
             raise ParameterError(f"heap {self.label!r}", "on_full", on_full, f"it must be {EVICT!r} or {RAISE!r}")
         if isinstance(heap_bytes, bool) or not isinstance(heap_bytes, (int, np.integer)) or heap_bytes < ALIGNMENT:
@@ -58,6 +58,7 @@ class SharedRawHeap(DevicePayloads, RingHeap):
     @property
     def buffer(self) -> RawBuffer:
         """The bytes."""
+        self.order.read()
         return self._own_block.raw
 
     @property
@@ -66,21 +67,9 @@ class SharedRawHeap(DevicePayloads, RingHeap):
         return th.from_numpy(np.where(self._lengths, self._starts % self._capacity, 0))
 
     @property
-    def lengths(self) -> th.Tensor:
-        """Size of each cell's payload; 0 for an empty cell."""
-        return th.from_numpy(np.where(self._lengths, self._exact, 0).astype(np.int64))
-
-    @property
     def data_end(self) -> int:
         """Bytes of the ring between the oldest payload and the end of the newest, holes included."""
         return self._tail - self._queue.oldest(self._tail)
-
-    def compact(self) -> None:
-        """Pack all payloads at the beginning of the ring, oldest first. Useful only if writes left holes."""
-        snapshot = self._snapshot()
-        self.clear()
-        self._resume(snapshot)
-        self._relocations += 1
 
     def ensure_space(self, needed: int, replaced: Sequence[int] = ()) -> None:
         """Make room for a payload without dropping another one; packs all payloads if necessary.
@@ -179,14 +168,20 @@ class SharedRawHeap(DevicePayloads, RingHeap):
             self._store(list(its_cells), memoryview(b"".join(map(saved.view, places, sizes))), list(sizes))
         return self._evicted == evicted
 
-    def _tensor(self, start: int, length: int) -> th.Tensor:
-        place = start % self._capacity
-        return self._own_block.tensor[place : place + length]
+    def _begin_logs_after(self, other: SharedRawHeap) -> None:
+        self._log = other._log
+        self.clear()
+
+    def _places(self, starts: Indices) -> tuple[Indices, Indices]:
+        return np.zeros_like(starts), starts % self._capacity
+
+    def _block_of(self, number: int) -> TensorBlock:  # noqa: ARG002  there is one
+        return self._own_block
 
     def _check_room(self, cells: list[int], oldest: int) -> None:
         """Refuse a row that would drop others. Nothing has changed yet."""
         if self.refuses_when_full and self._lost(cells, oldest):
-            hint = f"{self._live} bytes are in use. Give it a larger heap_bytes, or use on_full='evict'."
+            hint = f"{self._live} bytes are in use. Give it a larger heap_bytes, or for replay on_full='evict'."
             # The bytes that stay plus the new ones.
             needed = self._packed(cells) + oldest + self._capacity - self._tail
             raise HeapFullError(self.label, max(needed, self._capacity + 1), self._capacity, hint)
@@ -210,7 +205,7 @@ def sb3_extra_buffers_heap() -> HeapPlugin:
     return HeapPlugin(
         protocol=1,
         factory=_create,
-        summary="A fixed number of bytes on a torch device; drops the oldest rows, or refuses",
+        summary="A fixed number of bytes on a torch device; refuses rows when it is full, or drops the oldest",
         required=("capacity",),
-        parameters={"device": "auto", "on_full": EVICT},
+        parameters={"device": "auto", "on_full": RAISE},
     )

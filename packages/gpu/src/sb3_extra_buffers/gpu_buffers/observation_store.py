@@ -13,9 +13,10 @@ import numpy as np
 import torch as th
 
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError, ParameterError
-from sb3_extra_buffers.gpu_buffers.compression_methods import SlotMetadata, compressor, decompressor
+from sb3_extra_buffers.gpu_buffers.compression_methods import compressor, decompressor
 from sb3_extra_buffers.gpu_buffers.devices import as_device
 from sb3_extra_buffers.gpu_buffers.memory import SharedRawHeap
+from sb3_extra_buffers.gpu_buffers.metadata import SlotMetadata
 from sb3_extra_buffers.gpu_buffers.raw_buffer import RawBuffer
 from sb3_extra_buffers.gpu_buffers.utils import estimate_max_slot_bytes, estimate_total_heap_bytes
 
@@ -194,20 +195,29 @@ class RawObservationStore:
         if not length:
             asked, found = f"read step {pos} of environment {env_idx}", "it was never written, or dropped to make room"
             raise BufferStateError("RawObservationStore", asked, found)
-        metadata = replace(self._metadata[cell], byte_start=int(start) % heap.capacity)
-        return self._decompress(
-            heap.buffer, metadata, self._elem_type, self._runs_type, {"size": self._flat_len, "dtype": self._elem_type}
-        )
+        configs = {"size": self._flat_len, "dtype": self._elem_type}
+        metadata = self._located(cell, int(start))
+        return self._decompress(heap.buffer, metadata, self._elem_type, self._runs_type, configs)
 
     def read_flat(self, flat_idx: int) -> th.Tensor:
         """Read by flattened index: all steps of the first environment, then those of the second."""
         env_idx, pos = divmod(flat_idx, self._shape[0])
         return self.read(pos, env_idx)
 
-    def flatten(self) -> th.Tensor:
-        """All observations in the order of Stable-Baselines3's ``swap_and_flatten``, decompressed."""
+    def flatten(self) -> list[SlotMetadata | None]:
+        """Metadata of all payloads in the order of Stable-Baselines3's ``swap_and_flatten``; nothing is decoded.
+
+        :return: one entry per observation, ``None`` if it was never written or was dropped. Positions are valid until
+            the next write
+        """
         steps, envs = self._shape
-        return th.stack([self.read(pos, env_idx) for env_idx in range(envs) for pos in range(steps)])
+        order = np.arange(self.cell_id(0, 0), self.cell_id(0, 0) + steps * envs).reshape(steps, envs).T.reshape(-1)
+        starts, lengths = self.shared_heap.locate(order)
+        places = zip(order.tolist(), starts.tolist(), lengths.tolist())
+        return [self._located(cell, start) if length else None for cell, start, length in places]
+
+    def _located(self, cell: int, start: int) -> SlotMetadata:
+        return replace(self._metadata[cell], byte_start=start % self.shared_heap.capacity)
 
     def compact(self) -> None:
         """Pack the heap, unless others share it."""

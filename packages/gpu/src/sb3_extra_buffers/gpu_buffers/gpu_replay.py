@@ -10,6 +10,7 @@ from gymnasium import spaces
 
 from sb3_extra_buffers.compressed import CompressedDictReplayBuffer, CompressedReplayBuffer
 from sb3_extra_buffers.gpu_buffers.base import DeviceObservations, cells_of, host_dtypes, layout_of
+from sb3_extra_buffers.gpu_buffers.compression_methods import default_level
 
 
 class GpuReplayBuffer(DeviceObservations, CompressedReplayBuffer):
@@ -30,14 +31,15 @@ class GpuReplayBuffer(DeviceObservations, CompressedReplayBuffer):
         :func:`find_gpu_buffer_dtypes`. Default: that of the space.
     :param normalize_images: Divide observations by 255 and return them as float32
     :param compression_method: ``"none"``, ``"rle"``, or any other installed codec such as ``"zstd-3"``. Codecs
-        without a path on the device are decoded on the host. ``"auto"`` chooses, and stores images as frames.
+        without a path on the device are decoded on the host. ``"zstd"`` means ``"zstd-3"``, level -3. ``"auto"``
+        chooses, and stores images as frames.
     :param compression_kwargs: Parameters of the codec, for instance ``{"level": 3}``
     :param decompression_kwargs: Accepted for old scripts, without effect
     :param output_dtype: ``"raw"`` returns observations in the dtype of the space, ``"float"`` as float32
     :param buffer_device: Device of the stored observations; default: ``device``
     :param heap_bytes: Capacity for their payloads. Default: the heap grows as needed.
     :param max_slot_bytes: Deprecated: ``heap_bytes`` divided by the number of observations
-    :param on_full: When ``heap_bytes`` is full: ``"evict"`` drops the oldest transitions, ``"raise"`` raises an error
+    :param on_full: When ``heap_bytes`` is full: ``"raise"`` raises an error, ``"evict"`` drops the oldest transitions
     :param decode_on: ``"device"`` fails if the codec has no path there, ``"host"`` never uses it. ``"auto"`` uses
         it if there is one, except on the CPU, where compiled codecs are faster.
     :param threads: Threads of the host that decode a batch. Default: chosen automatically.
@@ -64,7 +66,7 @@ class GpuReplayBuffer(DeviceObservations, CompressedReplayBuffer):
         heap_bytes: int | None = None,
         max_slot_bytes: int | None = None,
         *,
-        on_full: str = "evict",
+        on_full: str = "raise",
         decode_on: str = "auto",
         threads: int | None = None,
         layout: str | None = None,
@@ -84,7 +86,7 @@ class GpuReplayBuffer(DeviceObservations, CompressedReplayBuffer):
             handle_timeout_termination=handle_timeout_termination,
             dtypes=host_dtypes(dtypes),
             normalize_images=normalize_images,
-            compression_method=compression_method,
+            compression_method=default_level(compression_method, compression_kwargs),
             compression_kwargs=compression_kwargs,
             decompression_kwargs=decompression_kwargs,
             output_dtype=output_dtype,

@@ -11,7 +11,8 @@ from gymnasium import spaces
 from sb3_extra_buffers.compressed import CompressedDictRolloutBuffer, CompressedRolloutBuffer
 from sb3_extra_buffers.compressed.base import locked
 from sb3_extra_buffers.gpu_buffers.base import DeviceObservations, host_dtypes, layout_of
-from sb3_extra_buffers.gpu_buffers.replay_buffer import flat
+from sb3_extra_buffers.gpu_buffers.compression_methods import default_level
+from sb3_extra_buffers.gpu_buffers.gpu_replay import flat
 
 
 class GpuRolloutBuffer(DeviceObservations, CompressedRolloutBuffer):
@@ -31,7 +32,8 @@ class GpuRolloutBuffer(DeviceObservations, CompressedRolloutBuffer):
         :func:`find_gpu_buffer_dtypes`. Default: that of the space.
     :param normalize_images: Divide observations by 255 and return them as float32
     :param compression_method: ``"none"``, ``"rle"``, or any other installed codec such as ``"zstd-3"``. Codecs
-        without a path on the device are decoded on the host. ``"auto"`` chooses, and stores images as frames.
+        without a path on the device are decoded on the host. ``"zstd"`` means ``"zstd-3"``, level -3. ``"auto"``
+        chooses, and stores images as frames.
     :param compression_kwargs: Parameters of the codec, for instance ``{"level": 3}``
     :param decompression_kwargs: Accepted for old scripts, without effect
     :param buffer_device: Device of the stored observations; default: ``device``
@@ -67,7 +69,7 @@ class GpuRolloutBuffer(DeviceObservations, CompressedRolloutBuffer):
         max_slot_bytes: int | None = None,
         *,
         output_dtype: str = "raw",
-        on_full: str = "evict",
+        on_full: str = "raise",
         decode_on: str = "auto",
         threads: int | None = None,
         layout: str | None = None,
@@ -87,7 +89,7 @@ class GpuRolloutBuffer(DeviceObservations, CompressedRolloutBuffer):
             n_envs=n_envs,
             dtypes=host_dtypes(dtypes),
             normalize_images=normalize_images,
-            compression_method=compression_method,
+            compression_method=default_level(compression_method, compression_kwargs),
             compression_kwargs=compression_kwargs,
             decompression_kwargs=decompression_kwargs,
             output_dtype=output_dtype,

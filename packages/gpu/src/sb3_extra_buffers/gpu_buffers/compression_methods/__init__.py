@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,54 +13,25 @@ from sb3_extra_buffers.codecs import CellSpec, Codec, CodecSpec, bind
 from sb3_extra_buffers.codecs.rle import end_dtype
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.gpu_buffers.codecs import decoder_for
+from sb3_extra_buffers.gpu_buffers.compression_methods.compression_methods import rle_compress, rle_decompress
+from sb3_extra_buffers.gpu_buffers.metadata import SlotMetadata, arr_config_length
 from sb3_extra_buffers.gpu_buffers.raw_buffer import RawBuffer, read_at, write_at
-from sb3_extra_buffers.gpu_buffers.utils import torch_dtype_to_numpy
+from sb3_extra_buffers.gpu_buffers.utils import has_zstd, torch_dtype_to_numpy
 from sb3_extra_buffers.stores import parse_request
 
-_OWNER = "arr_config_length"
+__all__ = [
+    "GpuCompressionMethod",
+    "GpuCompressionMethods",
+    "compressor",
+    "decompressor",
+    "default_level",
+    "has_zstd",
+    "rle_compress",
+    "rle_decompress",
+]
 
-
-@dataclass(frozen=True)
-class SlotMetadata:
-    """Position and parts of one payload. Offsets of the parts are relative to its first byte.
-
-    :param byte_start: position of the payload in its buffer, in bytes
-    :param pos_runs: offset of the run lengths, in bytes
-    :param pos_elem: offset of the elements, in bytes
-    :param run_length: number of runs
-    :param payload_bytes: size of the payload, in bytes
-    """
-
-    byte_start: int
-    pos_runs: int
-    pos_elem: int
-    run_length: int
-    payload_bytes: int
-
-
-def arr_config_length(arr_configs: Mapping[str, Any]) -> int:
-    """Number of elements of a flattened observation.
-
-    :param arr_configs: has ``"size"``, or else ``"shape"`` (an integer counts as a shape of one axis)
-    """
-    for key in ("size", "shape"):
-        if arr_configs.get(key) is not None:
-            return _count(key, arr_configs[key])
-    allowed = "it must say how long the observation is, under the key 'size' or 'shape'"
-    raise ParameterError(_OWNER, "arr_configs", dict(arr_configs), allowed, 'For example: {"size": 28224}.')
-
-
-def _count(key: str, value: object) -> int:
-    # Text is a sequence, too, but not a shape.
-    if key == "shape" and isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
-        axes = list(value)
-    else:
-        axes = [value]
-    if not all(isinstance(axis, (int, np.integer)) and not isinstance(axis, bool) and axis >= 0 for axis in axes):
-        what = "a number of elements" if key == "size" else "a number of elements or a sequence of axes"
-        raise ParameterError(_OWNER, f"arr_configs[{key!r}]", value, f"it must be {what}, none of them negative")
-    return math.prod(int(axis) for axis in axes)
-
+#: Levels of codecs that are named without one, as in the published GPU buffers. The codecs have other defaults.
+_DEFAULT_LEVELS = {"zstd": -3}
 
 Compress = Callable[..., SlotMetadata]
 Decompress = Callable[..., th.Tensor]
@@ -79,6 +49,22 @@ class GpuCompressionMethod(NamedTuple):
 
 
 GpuCompressionMethods = GpuCompressionMethod
+
+
+def default_level(method: Any, kwargs: Mapping[str, Any] | None = None) -> Any:
+    """A ``compression_method`` with the level that buffers on a device use for a codec named without one.
+
+    :param method: a codec, or codecs by key
+    :param kwargs: its parameters, which may have the level
+    """
+    if isinstance(method, Mapping):
+        return {key: default_level(part) for key, part in method.items()}
+    is_spec = isinstance(method, CodecSpec)
+    level = _DEFAULT_LEVELS.get(method.name if is_spec else method)
+    params = {**(method.params if is_spec else {}), **(kwargs or {})}
+    if level is None or not {"level", "compresslevel"}.isdisjoint(params):
+        return method
+    return CodecSpec(method.name, {**method.params, "level": level}) if is_spec else f"{method}{level}"
 
 
 def compressor(method: str, kwargs: Mapping[str, Any] | None = None) -> Compress:
@@ -103,7 +89,7 @@ def decompressor(
 
 
 def _spec(method: str, kwargs: Mapping[str, Any] | None, ignored: Mapping[str, Any] | None = None) -> CodecSpec:
-    spec = parse_request(method, kwargs, ignored)
+    spec = parse_request(default_level(method, kwargs), kwargs, ignored)
     if spec is None:
         raise ParameterError("codec", "compression_method", method, "one observation at a time, a codec must be named")
     return spec

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers.errors import ParameterError
-from sb3_extra_buffers.gpu_buffers.compression_methods import SlotMetadata, arr_config_length
+from sb3_extra_buffers.gpu_buffers.metadata import SlotMetadata, arr_config_length
 
 SLOT = SlotMetadata(byte_start=32, pos_runs=0, pos_elem=8, run_length=4, payload_bytes=12)
 

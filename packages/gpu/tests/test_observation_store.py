@@ -30,6 +30,14 @@ def observations(count, dtype, length=50, seed=0):
     return [th.from_numpy(np.sort(random.integers(0, 9, length)).astype(dtype)) for _ in range(count)]
 
 
+def flattened(store, entry):
+    """An observation, from what ``flatten`` says of it."""
+    if isinstance(store, DenseObservationStore):
+        return entry
+    configs = {"size": store._flat_len}
+    return store._decompress(store.shared_heap.buffer, entry, store._elem_type, th.uint16, configs)
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32"])
 def test_what_is_written_is_read(name, dtype):
@@ -48,7 +56,7 @@ def test_what_is_written_is_read(name, dtype):
         flat = store.flatten()
         for number in range(12):
             env, pos = divmod(number, 4)
-            assert th.equal(flat[number], shown[pos * 3 + env])
+            assert th.equal(flattened(store, flat[number]), shown[pos * 3 + env])
             assert th.equal(store.read_flat(number), shown[pos * 3 + env])
 
 
@@ -87,7 +95,7 @@ def payloads_of(random, length):
 @pytest.mark.parametrize("name", ["rle", "gzip"])
 def test_what_is_rewritten_in_any_order_drives_nothing_out_of_a_heap_that_is_large_enough(name):
     # Room for the largest payloads of all cells, and not for one more: 1000 bytes at a multiple of 16.
-    heap = SharedRawHeap(8, 8 * 1008, "cpu")
+    heap = SharedRawHeap(8, 8 * 1008, "cpu", on_full="evict")
     store = create_observation_store(name, 4, 2, 1000, th.uint8, "cpu", shared_heap=heap)
     random = np.random.default_rng(0)
     values, written = payloads_of(random, 1000), {}
@@ -142,9 +150,34 @@ def test_what_is_done_to_all_observations_stays_outside(name, steps, envs):
     shown = observations(steps * envs, "uint8")
     for number, value in enumerate(shown):
         store.write(number // envs, number % envs, value)
-    store.flatten().zero_()
+    if name == "none":
+        store.flatten().zero_()
+    else:
+        store.flatten().clear()
     assert all(th.equal(store.read(number // envs, number % envs), value) for number, value in enumerate(shown))
-    assert th.equal(store.flatten()[-1], shown[-1])
+    assert th.equal(flattened(store, store.flatten()[-1]), shown[-1])
+
+
+def test_flattening_a_compressed_store_orders_metadata_and_decodes_nothing():
+    def decompress(*_):
+        raise AssertionError("nothing has to be decoded")
+
+    heap = SharedRawHeap(2 * 12, 1 << 12, "cpu")
+    store = create_observation_store(
+        "rle", 4, 3, 50, th.uint8, "cpu", 1, decompress=decompress, shared_heap=heap, n_fields=2
+    )
+    runs = {(pos, env): 1 + pos * 3 + env for pos in range(4) for env in range(3) if (pos, env) != (2, 1)}
+    for (pos, env), count in runs.items():
+        store.write(pos, env, th.clamp(th.arange(50), max=count - 1).to(th.uint8))
+    found = store.flatten()
+    # All steps of the first environment, then those of the second: the order of swap_and_flatten.
+    expected = [runs.get((number % 4, number // 4)) for number in range(12)]
+    assert [entry and entry.run_length for entry in found] == expected
+    for number, entry in enumerate(found):
+        if entry is not None:
+            cell = store.cell_id(number % 4, number // 4)
+            assert (entry.byte_start, entry.payload_bytes) == (heap.start_idx[cell], heap.lengths[cell])
+            assert (entry.pos_runs, entry.pos_elem) == (0, entry.run_length)
 
 
 def test_callables_of_your_own():
@@ -178,7 +211,7 @@ def test_what_is_refused(name):
 
 
 def test_what_was_never_written_or_dropped():
-    heap = SharedRawHeap(12, 160, "cpu")
+    heap = SharedRawHeap(12, 160, "cpu", on_full="evict")
     store = create_observation_store("gzip", 4, 3, 50, th.uint8, "cpu", shared_heap=heap)
     with pytest.raises(BufferStateError, match="never written"):
         store.read(0, 0)

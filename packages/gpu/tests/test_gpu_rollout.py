@@ -47,8 +47,15 @@ def test_one_observation_by_its_number(roll):
         assert ours.reconstruct_obs(number).numpy().tobytes() == np.ascontiguousarray(expected).tobytes()
 
 
-def test_a_rollout_must_fit_as_a_whole(roll):
+def test_a_step_of_a_rollout_that_finds_no_room_is_refused(roll):
     ours = GpuRolloutBuffer(16, IMAGE, ACTIONS, "cpu", n_envs=2, heap_bytes=16 * 576)
+    with pytest.raises(HeapFullError, match="larger heap_bytes"):
+        roll([ours])
+    assert ours.pos == 8
+
+
+def test_a_rollout_that_evicts_must_fit_as_a_whole(roll):
+    ours = GpuRolloutBuffer(16, IMAGE, ACTIONS, "cpu", n_envs=2, heap_bytes=16 * 576, on_full="evict")
     with pytest.raises(HeapFullError, match="A rollout must fit as a whole"):
         roll([ours])
     assert ours.pos == 0
