@@ -144,6 +144,6 @@ def test_the_error_for_observations_without_images_names_a_working_alternative()
 
 def test_missing_video_libraries_are_reported_before_training(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "av", None)
-    with pytest.raises(MissingExtraError, match=r"sb3-extra-buffers-recording\[video\]"):
+    with pytest.raises(MissingExtraError, match=r"recording\[video\]"):
         RecordCallback(20, folder=tmp_path / "videos")
     assert list(tmp_path.iterdir()) == []

@@ -24,7 +24,7 @@ BAD = {
     "a frame with fractions": ({"frame": FRAME + 0.5}, "the value 0.5"),
     "no frame": ({"frame": None}, "frame is an array of object, expected numbers"),
     "a frame of text": ({"frame": np.full((20, 24, 3), "x")}, "frame is an array of <U1"),
-    "a frame of rows of other lengths": ({"frame": [[1], [1, 2]]}, "frame is list"),
+    "a frame of rows of other lengths": ({"frame": [[1], [1, 2]]}, "frame is a list of no shape"),
     "several rewards": ({"reward": [1.0, 2.0]}, r"reward is of shape \(2,\), expected one number"),
     "no reward": ({"reward": None}, "reward is an array of object"),
     "a reward too large": ({"reward": 1e300}, "float32"),

@@ -1,9 +1,14 @@
 """A loaded buffer behaves like the saved one."""
 
+import os
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from sb3_extra_buffers.errors import ObservationError, ParameterError
+from sb3_extra_buffers.checkpoints import open_arrays, write
+from sb3_extra_buffers.errors import FileContentError, ForeignFileError, ObservationError, ParameterError
 from sb3_extra_buffers.recording import FramelessRecordBuffer, RecordBuffer, load
 
 CUBE = np.arange(64, dtype=np.uint8).reshape(4, 4, 4)
@@ -77,3 +82,38 @@ def test_arguments_of_load_override_the_file(tmp_path):
         again(buffer, tmp_path / "recording", action_shape=3)
     with pytest.raises(ParameterError, match="Use 'first' or 'last'"):
         again(buffer, tmp_path / "recording", channels="auto")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space, as Linux can")
+@pytest.mark.parametrize("size", [1 << 40, 1 << 61, (1 << 62) - 1])
+@pytest.mark.parametrize("kind", [RecordBuffer, FramelessRecordBuffer])
+@pytest.mark.parametrize("options", [{}, {"compression_method": "none"}, {"layout": "frames"}], ids=str)
+def test_a_file_that_claims_a_buffer_larger_than_memory_is_refused_by_name(size, kind, options, tmp_path, record, play):
+    resource, path = pytest.importorskip("resource"), tmp_path / "recording"
+    record(RecordBuffer((20, 24), 3, 15), play(12)).save(path)
+    with open_arrays(path) as file:
+        arrays, metadata = {name: file[name].copy() for name in file}, {**file.metadata, "max_size": size}
+    write(path, arrays, metadata, "recording")
+    limit = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), limit[1]))
+    try:
+        with pytest.raises(FileContentError, match=r"recording: expected a recording that fits into memory.*12 steps"):
+            kind.load(path, **({} if kind is FramelessRecordBuffer else options))
+        assert len(kind.load(path, 9)) == 9
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limit)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFO")
+def test_a_pipe_is_refused_without_waiting(tmp_path):
+    os.mkfifo(tmp_path / "recording")
+    for read in (load, RecordBuffer.load, FramelessRecordBuffer.load):
+        with pytest.raises(ForeignFileError, match="it is a pipe or a device"):
+            read(tmp_path / "recording")
+
+
+def test_what_a_killed_save_has_left_is_removed_by_the_next_save(tmp_path, record, play):
+    (tmp_path / ".recording.0123456789abcdef.unfinished").write_bytes(b"half")
+    record(RecordBuffer((20, 24), 3, 15), play(12)).save(tmp_path / "recording")
+    assert [path.name for path in tmp_path.iterdir()] == ["recording"]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers import codecs
+from sb3_extra_buffers.errors import FileError
 from sb3_extra_buffers.recording import FramelessRecordBuffer, RecordBuffer, SavedRecording, load
 
 DTYPES = ["uint8", "float32", "uint8", "float64"]
@@ -103,3 +104,21 @@ def test_a_file_is_not_larger_than_the_recording_in_memory(prefer, kind, play, r
     size = buffer.save(tmp_path / "recording")
     assert size <= buffer.memory.stored_nbytes + buffer.memory.overhead + columns
     assert (load(tmp_path / "recording")[:].frames == np.array(frames)).all()
+
+
+@pytest.mark.parametrize("name", ["none", "gzip", "rle"])
+def test_a_flipped_bit_is_an_error_when_the_file_is_opened_or_read(name, play, record, tmp_path):
+    path = tmp_path / "recording"
+    record(RecordBuffer((20, 24), 3, 30, DTYPES), play(30, features=features)).save(path, name)
+    content, whole = path.read_bytes(), list(load(path)[:])
+    places = [*range(0, len(content), 97), *range(len(content) - 900, len(content))]
+    for number, place in enumerate(places):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << number % 8
+        path.write_bytes(damaged)
+        with pytest.raises(FileError):
+            load(path)[:]
+        with pytest.raises(FileError):
+            RecordBuffer.load(path)
+    path.write_bytes(content)
+    assert len(whole) == len(list(load(path)[:]))

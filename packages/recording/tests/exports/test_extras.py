@@ -7,6 +7,7 @@ import pytest
 
 from sb3_extra_buffers import recording
 from sb3_extra_buffers.errors import MissingExtraError
+from sb3_extra_buffers.errors.install import install_command
 from sb3_extra_buffers.recording import RecordBuffer
 from sb3_extra_buffers.recording.exports.extras import require
 
@@ -51,7 +52,7 @@ def without(monkeypatch):
 
 
 def line(extra):
-    return f'Run: pip install "sb3-extra-buffers-recording[{extra}]>=1"'
+    return f"Run: {install_command('sb3-extra-buffers-recording', extra)}"
 
 
 @pytest.mark.parametrize(("method", "name", "options", "library", "extra"), EXPORTS)

@@ -182,12 +182,17 @@ class BaseRecordBuffer(BaseRecording):
         :param options: other arguments of the class, such as ``compression_method``
         """
         with SavedRecording(path) as saved:
-            buffer = cls(**_constructor_arguments(saved, size, cls.keeps_frames, options))
-            first = max(0, len(saved) - buffer.max_size)
-            buffer._before = saved.steps - len(saved) + first
-            buffer.begins_whole = bool(saved.dones[first - 1]) if first else saved.begins_whole
-            for clip in saved.batches(first=first, frames=cls.keeps_frames):
-                buffer._append(clip)
+            try:
+                buffer = cls(**_constructor_arguments(saved, size, cls.keeps_frames, options))
+                first = max(0, len(saved) - buffer.max_size)
+                buffer._before = saved.steps - len(saved) + first
+                buffer.begins_whole = bool(saved.dones[first - 1]) if first else saved.begins_whole
+                for clip in saved.batches(first=first, frames=cls.keeps_frames):
+                    buffer._append(clip)
+            except (MemoryError, OverflowError) as error:
+                found = f"{len(saved):,} steps in a buffer of {saved.max_size if size is None else size:,} ({error})"
+                hint = "Keep fewer: load(path, size)."
+                raise FileContentError(str(path), "a recording that fits into memory", found, hint) from error
         return buffer
 
     def _append(self, clip: Clip) -> None:
@@ -224,6 +229,9 @@ class BaseRecordBuffer(BaseRecording):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
+        if "columns" not in state:
+            found = "it was pickled by a version before 1, whose form is not read any more"
+            raise BufferStateError(type(self).__name__, "be loaded from this pickle", found, "Record anew.")
         columns, request = state.pop("columns"), state.pop("action_request")
         self.__dict__.update(state)
         self._create_columns(request["dtype"], request["shape"])

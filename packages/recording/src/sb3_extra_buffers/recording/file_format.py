@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers import checkpoints
 from sb3_extra_buffers.checkpoints import ArrayFile
+from sb3_extra_buffers.checkpoints.atomic import write_error
 from sb3_extra_buffers.codecs import CodecLike
-from sb3_extra_buffers.errors import BufferStateError, FileDamagedError, FileWriteError
+from sb3_extra_buffers.errors import BufferStateError, FileDamagedError
 from sb3_extra_buffers.progress import progress_bar
 from sb3_extra_buffers.recording.frame_blocks import FrameBlocks, frames_per_block
 from sb3_extra_buffers.recording.frame_format import CHANNELS
@@ -27,6 +28,8 @@ from sb3_extra_buffers.stores import parse_request, strongest_codec
 
 #: The kind and the version that the file of a recording declares.
 KIND = "recording"
+#: The array of all compressed blocks of frames.
+PAYLOADS = "frames.payloads"
 FORMAT_VERSION = 1
 #: The largest frame that a file may claim: 16,384 x 16,384 pixels of one byte.
 _MAX_FRAME_NBYTES = 1 << 28
@@ -121,7 +124,7 @@ def write_recording(
         return checkpoints.write(path, arrays, metadata, KIND)
     except OSError as error:
         hint = "" if Path(path).parent.is_dir() else "Make the folder first."
-        raise FileWriteError(str(path), f"{owner}.save", error.strerror or str(error), hint) from error
+        raise write_error(path, f"{owner}.save", error, hint) from error
 
 
 def _feature_arrays(features: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
@@ -166,7 +169,7 @@ def _frame_arrays(recording: _Savable, blocks: FrameBlocks, progress: bool) -> d
             prepared.append(preparation)
             advance(len(frames))
     return {
-        "frames.payloads": np.concatenate(payloads),
+        PAYLOADS: np.concatenate(payloads),
         "frames.ends": np.cumsum([len(payload) for payload in payloads], dtype=np.int64),
         "frames.checksums": np.array([crc32(payload) for payload in payloads], np.uint32),
         "frames.prepared": np.array(prepared, np.uint8),
@@ -243,7 +246,7 @@ def _problem_of_frames(file: ArrayFile, values: Any, count: int) -> str:
         array = file.get(f"frames.{name}")
         if array is None or array.dtype != kind or array.shape != (blocks,):
             return f"the array frames.{name} of {blocks} blocks is missing or invalid"
-    payloads, ends = file.get("frames.payloads"), file["frames.ends"]
+    payloads, ends = file.get(PAYLOADS), file["frames.ends"]
     if payloads is None or payloads.dtype != np.uint8 or payloads.ndim != 1:
         return "the array frames.payloads is missing or invalid"
     edges = np.concatenate([[0], ends, [len(payloads)]])

@@ -105,9 +105,8 @@ class RecordBuffer(BaseRecordBuffer):
         return {**state, "storage": storage.state(), "storage_options": options.to_plain()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        storage, options = state.pop("storage"), FrameOptions.from_plain(state.pop("storage_options"))
-        super().__setstate__(state)
+        super().__setstate__({name: state[name] for name in state if name not in ("storage", "storage_options")})
+        storage, options = state["storage"], FrameOptions.from_plain(state["storage_options"])
         height, width, channels = state["frame_shape"]
         self._create_storage((height, width), channels, options)
         self._storage.restore(storage)

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from sb3_extra_buffers.checkpoints import ArrayFile, open_arrays
 from sb3_extra_buffers.codecs import CodecSpec
 from sb3_extra_buffers.errors import BufferStateError, FileContentError, FileDamagedError, PayloadError
+from sb3_extra_buffers.errors.install import install_command
 from sb3_extra_buffers.recording.base_recording import BaseRecording
-from sb3_extra_buffers.recording.file_format import FORMAT_VERSION, KIND, Metadata, read_features, validate
+from sb3_extra_buffers.recording.file_format import FORMAT_VERSION, KIND, PAYLOADS, Metadata, read_features, validate
 from sb3_extra_buffers.recording.frame_blocks import FrameBlocks
 from sb3_extra_buffers.recording.protocol import Clip
 from sb3_extra_buffers.recording.statistics import NO_FRAMES, MemoryUse, raw_nbytes
@@ -31,6 +32,9 @@ class SavedRecording(BaseRecording):
 
     def __init__(self, path: str | os.PathLike[str], verify: bool = False) -> None:
         file = open_arrays(path, KIND, verify)
+        for name in file:
+            if not verify and name != PAYLOADS:  # these have a checksum per block, which is compared when it is read
+                file.check(name)
         self._file: ArrayFile | None = file
         #: Path of the file.
         self.path = file.path
@@ -87,7 +91,7 @@ class SavedRecording(BaseRecording):
             return NO_FRAMES
         raw = raw_nbytes(len(self), self.frame_shape, self._dtype)
         index = sum(array.nbytes for name, array in file.items() if name.startswith("frames."))
-        stored = file["frames.payloads"].nbytes
+        stored = file[PAYLOADS].nbytes
         return MemoryUse(raw, stored, index - stored, f"{self._blocks.spec}, {self._blocks.frames} frames per block")
 
     def __len__(self) -> int:
@@ -137,7 +141,7 @@ class SavedRecording(BaseRecording):
         """Return the frames of a block. The last block is kept, so reading step by step decodes it once."""
         if self._decoded is None or self._decoded[0] != number:
             ends, count = file["frames.ends"], min(blocks.frames, len(self) - number * blocks.frames)
-            payload = file["frames.payloads"][ends[number - 1] if number else 0 : ends[number]]
+            payload = file[PAYLOADS][ends[number - 1] if number else 0 : ends[number]]
             if crc32(payload) != file["frames.checksums"][number]:
                 raise FileDamagedError(str(self.path), (f"the frames of block {number}",))
             try:
@@ -152,14 +156,14 @@ def _validated_metadata(file: ArrayFile) -> dict[str, Any]:
     version = metadata.get("recording_version")
     if version != FORMAT_VERSION:
         expected = f"version {FORMAT_VERSION} of a recording"
-        hint = "Run: pip install --upgrade sb3-extra-buffers-recording"
+        hint = f"Run: {install_command('sb3-extra-buffers-recording', upgrade=True)}"
         raise FileContentError(str(file.path), expected, f"version {version}", hint)
     validate(file, metadata)
     return metadata
 
 
 def load(path: str | os.PathLike[str], verify: bool = False) -> SavedRecording:
-    """Open a saved recording. Only its header is read.
+    """Open a saved recording. Frames are not read.
 
     :param path: the file
     :param verify: whether to read and check the whole file now; otherwise frames are checked when they are read
