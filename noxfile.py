@@ -1,15 +1,19 @@
 """The only matrix: every distribution alone, together and in the combinations that people install.
 
 ``nox`` runs everything; ``nox -l`` lists the sessions; ``nox -s tests -- -k rle`` passes arguments on to pytest.
-Sessions install wheels, never the source tree: what passes here is what users get.
+Sessions install wheels, never the source tree: what passes here is what users get. A session has an environment of its
+own if it is about what is installed; the others share that of the session "everything".
 """
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import re
 import shutil
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import nox
@@ -18,6 +22,8 @@ ROOT = Path(__file__).parent
 WHEELHOUSE = ROOT / ".wheelhouse"
 REPORTS = ROOT / ".reports"
 CONSTRAINTS = ROOT / "constraints.txt"
+#: Our own names, each as one file: an index that offers the same name, in any version, is never asked for it.
+SIBLINGS = WHEELHOUSE / "constraints.txt"
 GROUPS = nox.project.load_toml("pyproject.toml")
 
 #: One table drives everything: the folders under packages/.
@@ -36,7 +42,8 @@ ALONE = [folder for folder in PACKAGES if folder != "buffers"]
 
 #: The session "tests" uses the Python that runs nox.
 OWN_PYTHON = ".".join(platform.python_version_tuple()[:2])
-OTHER_PYTHONS = [version for version in ("3.10", "3.11", "3.12", "3.13") if version != OWN_PYTHON]
+SUPPORTED = ("3.10", "3.11", "3.12", "3.13")
+OTHER_PYTHONS = [version for version in SUPPORTED if version != OWN_PYTHON]
 
 #: What people type in brackets, and the codecs they expect for it besides the built-in ones.
 COMBINATIONS = {
@@ -60,15 +67,40 @@ nox.options.default_venv_backend = "virtualenv"
 # A machine without one of the Pythons skips it and says so, also in CI.
 nox.options.error_on_missing_interpreters = False
 
+# To compile every module of torch takes pip as long as to install it. Instead, the first process that imports a module
+# compiles it for those that follow.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+FAST_PIP = ("--quiet", "--no-compile", "--disable-pip-version-check")
+
 # pyenv's shims answer for every version that is installed and then fail for those that are not activated.
 for versions in sorted(Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions").glob("3.1?.*/bin")):
     os.environ["PATH"] = f"{versions}{os.pathsep}{os.environ['PATH']}"
 
 
-def install(session: nox.Session, *requirements: str, groups: tuple[str, ...] = ()) -> None:
-    """Install from our wheels and the index, within the constraints."""
+def shared(function: Callable[[nox.Session], None]) -> Callable[[nox.Session], None]:
+    """A session that runs in the environment of the session "everything"."""
+    return nox.session(venv_backend="none", requires=["everything"])(function)
+
+
+def run(session: nox.Session, *command: str, env: dict[str, str] | None = None) -> None:
+    """Run a command of the session's own environment or of the shared one."""
+    if session.venv_backend == "none":
+        scripts = Path(session.cache_dir).parent / "everything" / ("Scripts" if os.name == "nt" else "bin")
+        found = {"PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}", "VIRTUAL_ENV": str(scripts.parent)}
+        session.run(str(scripts / command[0]), *command[1:], env={**found, **(env or {})})
+    else:
+        session.run(*command, env=env)
+
+
+def install(session: nox.Session, *requirements: str, groups: tuple[str, ...] = (), optional: bool = False) -> None:
+    """Install from our wheels and the index, within the constraints.
+
+    :param optional: go on without it where it cannot be installed
+    """
     wanted = [*requirements, *(part for group in groups for part in nox.project.dependency_groups(GROUPS, group))]
-    session.install("--quiet", "--constraint", str(CONSTRAINTS), "--find-links", str(WHEELHOUSE), *wanted)
+    files = [path for path in (SIBLINGS, CONSTRAINTS) if path.exists()]
+    constraints = [part for path in files for part in ("--constraint", str(path))]
+    session.install(*FAST_PIP, *constraints, *wanted, success_codes=[0, 1] if optional else [0])
 
 
 def ours(folder: str, extras: str = "") -> str:
@@ -83,7 +115,13 @@ def ours(folder: str, extras: str = "") -> str:
 def pytest(session: nox.Session, *args: str, report: str, env: dict[str, str] | None = None) -> None:
     """Run pytest on both cores; the report is what the totals at the end of a CI run are made of."""
     junit = REPORTS / f"{report.replace(',', '-')}.xml"
-    session.run("pytest", "-q", "-n", "2", f"--junitxml={junit}", *args, *session.posargs, env=env)
+    run(session, "pytest", "-q", "-n", "2", f"--junitxml={junit}", *args, *session.posargs, env=env)
+
+
+def conformance_tests(folders: Iterable[str]) -> list[str]:
+    """The test files that hold the codecs, heaps and kernels of some packages to the contracts."""
+    found = [path for folder in folders for path in Path("packages", folder, "tests").rglob("test_conformance.py")]
+    return sorted(str(path) for path in found if path.parent.name != "testing")  # there, the kit itself is tested
 
 
 @nox.session
@@ -97,14 +135,6 @@ def lint(session: nox.Session) -> None:
 
 
 @nox.session
-def types(session: nox.Session) -> None:
-    """mypy, strict, on everything that is not a test."""
-    libraries = [part for project in PACKAGES.values() for part in project["dependencies"] if "sb3-extra" not in part]
-    install(session, *libraries, "sb3-contrib", "torch", "nox", groups=("types",))
-    session.run("mypy")
-
-
-@nox.session
 def wheels(session: nox.Session) -> None:
     """Build every distribution, source and wheel, and look at what is inside."""
     install(session, groups=("build", "test"))
@@ -112,9 +142,27 @@ def wheels(session: nox.Session) -> None:
         old.unlink()
     for folder in (*(ROOT / "packages" / name for name in PACKAGES), *TEMPLATES):
         session.run("python", "-m", "build", "--no-isolation", "--outdir", str(WHEELHOUSE), str(folder), silent=True)
+    files = [(re.split(r"-\d", path.name)[0], path.as_uri()) for path in sorted(WHEELHOUSE.glob("*.whl"))]
+    SIBLINGS.write_text("".join(f"{name} @ {place}\n" for name, place in files), encoding="utf-8")
     # Runs before most other sessions, so arguments that are meant for those must not reach it.
     report = f"--junitxml={REPORTS / 'wheels.xml'}"
     session.run("pytest", "-q", report, "tests/wheels", env={"WHEELHOUSE": str(WHEELHOUSE)})
+
+
+@nox.session(requires=["wheels"])
+def everything(session: nox.Session) -> None:
+    """Make the environment that other sessions share: every distribution with its extras, and every tool."""
+    extras = ours("buffers", "testing,fast,contrib,atari,vizdoom"), ours("gpu", "testing"), ours("recording", "all")
+    groups = ("training", "demo", "docs", "browser", "types")
+    install(session, *map(ours, PACKAGES), *extras, *OUTSIDERS, "nox", groups=groups)
+    if OWN_PYTHON == "3.11":  # the version that there are wheels of it for
+        install(session, "atheris", optional=True)
+
+
+@shared
+def types(session: nox.Session) -> None:
+    """mypy, strict, on everything that is not a test."""
+    run(session, "mypy")
 
 
 @nox.session(requires=["wheels"])
@@ -126,13 +174,13 @@ def tests(session: nox.Session, package: str) -> None:
 
 
 @nox.session(requires=["wheels"])
-@nox.parametrize("codecs", ["built-in", "fast"])
-def buffers(session: nox.Session, codecs: str) -> None:
-    """The buffer classes beside those of Stable-Baselines3 and sb3-contrib, with the built-in codecs and with all."""
-    fast = codecs == "fast"
-    install(session, ours("buffers", "testing,contrib" + (",fast" if fast else "")), groups=("training",))
+def buffers(session: nox.Session) -> None:
+    """The buffer classes beside those of Stable-Baselines3 and sb3-contrib, with the built-in codecs, then with all."""
+    install(session, ours("buffers", "testing,contrib"), groups=("training",))
+    pytest(session, "packages/buffers/tests", report="buffers-built-in")
+    install(session, ours("buffers", "fast"))
     # Only the buffer classes depend on the codecs that are installed.
-    pytest(session, f"packages/buffers/tests{'/compressed' if fast else ''}", report=f"buffers-{codecs}")
+    pytest(session, "packages/buffers/tests/compressed", report="buffers-fast")
 
 
 @nox.session(requires=["wheels"])
@@ -203,32 +251,27 @@ def outsider(session: nox.Session) -> None:
         pytest(session, str(fresh / "tests"), "--rootdir", str(fresh), report=f"outsider-fresh-{kind}")
 
 
-@nox.session(requires=["wheels"])
+@shared
 def together(session: nox.Session) -> None:
-    """Everything in one environment: what needs several distributions, and the documents."""
-    # The documents export recordings to whatever there is an extra for.
-    everything = [ours(folder) for folder in PACKAGES]
-    extras = [ours("buffers", "testing,contrib"), ours("recording", "all")]
-    install(session, *everything, *extras, *OUTSIDERS, groups=("training",))
-    pytest(session, "tests/together", report="together")
+    """Everything in one environment: what needs several distributions, documents, examples, and the published pages."""
+    pytest(session, "tests", "--durations=10", "--tb=short", report="together")
 
 
-@nox.session(requires=["wheels"])
+@shared
 def docs(session: nox.Session) -> None:
     """The site, with warnings as errors; ``-- --version-folder`` builds into a folder that is named for the version."""
     if sys.version_info < (3, 11):
         session.skip("the Sphinx that the site is made for needs Python 3.11")
-    install(session, ours("buffers", "contrib,testing,cli,gpu"), groups=("docs",))
     build = ROOT / "docs" / "_build"
     html = build / (VERSION if "--version-folder" in session.posargs else "html")
     # A page that was removed must not stay, and every warning must be seen again.
     shutil.rmtree(html, ignore_errors=True)
     strict = ["--fail-on-warning", "--keep-going", "--fresh-env", "--quiet"]
-    session.run("sphinx-build", *strict, "--doctree-dir", str(build / "doctrees"), "docs", str(html))
+    run(session, "sphinx-build", *strict, "--doctree-dir", str(build / "doctrees"), "docs", str(html))
     session.log(f"{html / 'index.html'}")
 
 
-@nox.session(requires=["docs"])
+@nox.session(requires=["docs"], venv_backend="none")
 def browser(session: nox.Session) -> None:
     """A real browser looks at every page of the site: console, requests, links, search, dark mode, narrow screens."""
     found = {"CHROMIUM": shutil.which("chromium"), "CHROMEDRIVER": shutil.which("chromedriver")}
@@ -237,96 +280,123 @@ def browser(session: nox.Session) -> None:
         session.skip(f"{' and '.join(missing)} not found; on Debian: apt-get install chromium chromium-driver")
     if not (ROOT / "docs" / "_build" / "html" / "index.html").exists():
         session.skip("there is no site to look at: see the session docs")
-    install(session, groups=("browser",))
     # One browser, so one process.
     report = f"--junitxml={REPORTS / 'browser.xml'}"
     paths = {name: path for name, path in found.items() if path is not None}
-    session.run("pytest", "-q", report, "tests/browser", env={**paths, "SCREENSHOTS": str(REPORTS / "browser")})
+    run(session, "pytest", "-q", report, "tests/browser", env={**paths, "SCREENSHOTS": str(REPORTS / "browser")})
 
 
 @nox.session(python=OTHER_PYTHONS, requires=["wheels"])
 def pythons(session: nox.Session) -> None:
-    """The layers without torch, on every other supported Python that is installed here."""
+    """The layers without torch on other Pythons: all tests on the oldest and the newest, the kit on those between."""
     install(session, *map(ours, LIGHT), ours("storage", "testing"), groups=("test",))
-    folders = [f"packages/{package}/tests" for package in LIGHT]
     # Whether the kit catches liars does not depend on the Python; the session "tests" finds out.
-    pytest(session, *folders, "--ignore=packages/core/tests/testing", report=f"pythons-{session.python}")
+    folders = [f"packages/{package}/tests" for package in LIGHT]
+    if session.python in (SUPPORTED[0], SUPPORTED[-1]):
+        pytest(session, *folders, "--ignore=packages/core/tests/testing", report=f"pythons-{session.python}")
+    else:
+        pytest(session, *conformance_tests(LIGHT), report=f"pythons-{session.python}")
 
 
 @nox.session(requires=["wheels"])
+def lowest(session: nox.Session) -> None:
+    """The lowest declared versions of dependencies: the kit on each codec, heap and kernel; buffers; the commands."""
+    if sys.version_info >= (3, 12):
+        session.skip("the lowest numpy has no wheels for this Python")
+    asked = [part for project in PACKAGES.values() for part in project["dependencies"]]
+    for folder, extra in ("core", "testing"), ("buffers", "contrib"):
+        asked += PACKAGES[folder]["optional-dependencies"][extra]
+    # Not torch: its lowest version has no CPU build on every index, so it stays as in the constraints.
+    bounds = dict(
+        found.groups() for part in asked if (found := re.match(r"(?!torch|sb3-extra)([\w-]+)>=([\w.]+)", part))
+    )
+    tools = [part for part in nox.project.dependency_groups(GROUPS, "test") if part not in bounds]
+    pinned = [line for line in CONSTRAINTS.read_text().splitlines() if line.partition("==")[0] in ("torch", *tools)]
+    pins = Path(session.create_tmp(), "lowest.txt")
+    pins.write_text("\n".join([*pinned, *(f"{name}=={bound}" for name, bound in bounds.items())]))
+    wanted = [ours("buffers", "fast,contrib,cli,testing"), ours("gpu"), *bounds, *tools]
+    session.install(*FAST_PIP, "--constraint", str(SIBLINGS), "--constraint", str(pins), *wanted)
+    # The settings of this repository are for a newer pytest than the kit needs, and old libraries warn of newer ones.
+    settings = Path(session.create_tmp(), "pytest.ini")
+    settings.write_text("[pytest]\naddopts = --import-mode=importlib\n")
+    tried = [*conformance_tests(LIGHT), "tests/lowest"]
+    pytest(
+        session,
+        "-c",
+        str(settings),
+        "--rootdir",
+        str(ROOT),
+        *tried,
+        report="lowest",
+        env={"LOWEST": json.dumps(bounds)},
+    )
+
+
+@shared
 def kernels(session: nox.Session) -> None:
     """Every Triton kernel compiled for the devices that people have: registers, spills and wide stores, as a table."""
-    install(session, ours("gpu", "triton"), "rich")
-    session.run("python", "scripts/compile_kernels.py", *session.posargs)
+    run(session, "python", "scripts/compile_kernels.py", *session.posargs)
 
 
-@nox.session(requires=["wheels"])
+@shared
 def fuzz(session: nox.Session) -> None:
     """Every decoder and reader of files is given bytes that are nearly right, each for a second or two."""
-    install(session, ours("buffers", "testing,fast"), "hypothesis", "rich")
-    if OWN_PYTHON == "3.11":  # the version that there are wheels of it for
-        session.install("--quiet", "--constraint", str(CONSTRAINTS), "atheris", success_codes=[0, 1])
-    session.run("python", "-m", "scripts.fuzz", *(session.posargs or ["--seconds", "1"]))
+    run(session, "python", "-m", "scripts.fuzz", *(session.posargs or ["--seconds", "1"]))
 
 
 @nox.session(requires=["wheels"])
 def demo(session: nox.Session) -> None:
     """Train from images with a compressed buffer, and show what was learnt and what memory it took."""
     install(session, ours("buffers", "fast"), groups=("demo",))
-    session.run("python", "examples/example_demo.py", *session.posargs)
+    run(session, "python", "examples/example_demo.py", *session.posargs)
 
 
-@nox.session(requires=["wheels"])
+@shared
 def pong(session: nox.Session) -> None:
     """The examples of buffers on a device, in a short form: train from images twice, and watch what was learnt."""
-    install(session, ours("buffers", "fast,gpu,atari"), groups=("demo",))
     for kind in ("replay", "rollout"):
         folder = str(Path(session.create_tmp(), kind))
         device = session.posargs or ["--device", "cpu"]
-        session.run("python", f"examples/example_train_gpu_{kind}.py", "--quick", *device, "--save", folder)
+        run(session, "python", f"examples/example_train_gpu_{kind}.py", "--quick", *device, "--save", folder)
         watch = ["--quick", *device, "--load", folder, "--render", "none"]
-        session.run("python", f"examples/example_watch_gpu_{kind}.py", *watch)
+        run(session, "python", f"examples/example_watch_gpu_{kind}.py", *watch)
 
 
-@nox.session(requires=["wheels"])
+@shared
 def examples(session: nox.Session) -> None:
-    """The other examples in a short form, after the tests of what they are made of."""
-    extras = "fast,contrib,atari,vizdoom"
-    install(session, ours("buffers", extras), ours("recording", "video"), groups=("training", "demo"))
-    pytest(session, "tests/examples", report="examples")
+    """The other examples in a short form; the session "together" tests what they are made of."""
     out = session.create_tmp()
     evaluations = [["eval_memory_saving", "--out", out], ["eval_memory_loading", "--out", out]]
     doom = ["doom_segmentation", "--plot", str(Path(out, "doom.png")), "--train", "256"]
     for name, *arguments in (*evaluations, doom, ["train_actors", "--kill"]):
-        session.run("python", f"examples/example_{name}.py", "--quick", *arguments)
+        run(session, "python", f"examples/example_{name}.py", "--quick", *arguments)
 
 
-@nox.session(requires=["wheels"])
+@shared
 def learning(session: nox.Session) -> None:
     """The examples that train, evaluate and watch, in a short form, with compressed buffers and with SB3's own."""
-    install(session, ours("buffers", "fast,atari"), ours("recording", "video"), groups=("demo",))
     folder = Path(session.create_tmp())
     for trainer, algorithm, game in (("replay", "dqn", "MsPacman"), ("rollout", "ppo", "Pong")):
         for buffer in ("sb3", "compressed"):
             short = ["--quick", "--envs", "2", "--game", game, "--buffer", buffer, "--save", str(folder)]
-            session.run("python", f"examples/example_train_{trainer}.py", *short)
+            run(session, "python", f"examples/example_train_{trainer}.py", *short)
         model = ["--quick", "--game", game, "--algorithm", algorithm, "--load", str(folder)]
-        session.run("python", "examples/example_evaluate.py", *model, "--keep", "2000")
+        run(session, "python", "examples/example_evaluate.py", *model, "--keep", "2000")
         watched = ["--render", "video", "--video", str(folder / f"{game}.mp4")]
-        session.run("python", "examples/example_watch.py", *model, *watched)
+        run(session, "python", "examples/example_watch.py", *model, *watched)
     for trainer in ("her", "dict"):
-        session.run("python", f"examples/example_train_{trainer}.py", "--quick")
+        run(session, "python", f"examples/example_train_{trainer}.py", "--quick")
     curves = ["--json", str(folder / "curves.json"), "--plot", str(folder / "curves.svg")]
-    session.run("python", "examples/example_learning_curves.py", "--quick", *curves)
+    run(session, "python", "examples/example_learning_curves.py", "--quick", *curves)
 
 
-@nox.session(requires=["wheels"])
+@shared
 def bench(session: nox.Session) -> None:
     """The benchmarks, in a short form; ``nox -s bench -- buffers --game Pong`` runs one of them in full."""
-    install(session, ours("buffers", "fast,gpu,atari,vizdoom,cli"), groups=("demo",))
     short = [[name, "--quick"] for name in ("buffers", "codecs", "gpu", "recordings", "choosing")]
     short += [["frames", "--quick", "--games", "MsPacman"], ["imports"]]
+    short += [["kinds", "--quick", "--kinds", "atari", "doom"]]
     short += [["cold_reads", "--megabytes", "64", "--times", "3"]]
     chosen = [session.posargs] if session.posargs else short
     for name, *arguments in chosen:
-        session.run("python", "-m", f"benchmarks.{name}", *arguments)
+        run(session, "python", "-m", f"benchmarks.{name}", *arguments)

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from scripts.faults.checkpoints import bad_disks, damages, first_kills, kills, readers, size_limits
+from scripts.faults.forks import forks
 from scripts.faults.full_disks import full_disks
 from scripts.faults.tally import NotPermittedError, Tally
 
@@ -31,6 +32,7 @@ FAULTS: dict[str, Callable[[Path, int, random.Random], Tally]] = {
     "eio": bad_disks,
     "damage": damages,
     "readers": readers,
+    "fork": forks,
 }
 
 

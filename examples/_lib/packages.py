@@ -5,21 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 
-#: What to install for a module, by the module's name or the name of a package that contains it.
+#: Distribution and extra to install for a module, by the module's name or the name of a package that contains it.
 _INSTALLS = {
-    "ale_py": "sb3-extra-buffers[atari]",
-    "av": "sb3-extra-buffers-recording[video]",
-    "cv2": "sb3-extra-buffers[atari]",
-    "gymnasium": "sb3-extra-buffers",
-    "numpy": "sb3-extra-buffers",
-    "sb3_contrib": "sb3-extra-buffers[contrib]",
-    "sb3_extra_buffers": "sb3-extra-buffers",
-    "sb3_extra_buffers.gpu_buffers": "sb3-extra-buffers[gpu]",
-    "sb3_extra_buffers.recording": "sb3-extra-buffers[recording]",
-    "stable_baselines3": "sb3-extra-buffers",
-    "torch": "sb3-extra-buffers",
-    "vizdoom": "sb3-extra-buffers[vizdoom]",
+    "PIL": ("pillow", ""),
+    "ale_py": ("sb3-extra-buffers", "atari"),
+    "av": ("sb3-extra-buffers-recording", "video"),
+    "cv2": ("sb3-extra-buffers", "atari"),
+    "gymnasium": ("sb3-extra-buffers", ""),
+    "numpy": ("sb3-extra-buffers", ""),
+    "sb3_contrib": ("sb3-extra-buffers", "contrib"),
+    "sb3_extra_buffers": ("sb3-extra-buffers", ""),
+    "sb3_extra_buffers.gpu_buffers": ("sb3-extra-buffers", "gpu"),
+    "sb3_extra_buffers.recording": ("sb3-extra-buffers", "recording"),
+    "stable_baselines3": ("sb3-extra-buffers", ""),
+    "torch": ("sb3-extra-buffers", ""),
+    "vizdoom": ("sb3-extra-buffers", "vizdoom"),
 }
 _OWN = ("benchmarks", "examples")
 
@@ -47,5 +49,20 @@ def missing_package(error: ImportError) -> str | None:
         return None
     parts = error.name.split(".")
     packages = [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
-    found = next((_INSTALLS[package] for package in packages if package in _INSTALLS), parts[0])
-    return f'This example needs the module {error.name!r}, which is not installed. Run: pip install "{found}"'
+    distribution, extra = next((_INSTALLS[package] for package in packages if package in _INSTALLS), (parts[0], ""))
+    command = install_command(distribution, extra)
+    return f"This example needs the module {error.name!r}, which is not installed. Run: {command}"
+
+
+def install_command(distribution: str, extra: str) -> str:
+    """The pip command for a distribution, from where ours were installed if the core is there to say so.
+
+    :param distribution: its name on an index
+    :param extra: what people type in brackets, or nothing
+    """
+    if distribution.startswith("sb3-extra-buffers"):
+        try:
+            return str(import_module("sb3_extra_buffers.errors.install").install_command(distribution, extra))
+        except ImportError:  # not even the core is installed
+            pass
+    return f'pip install "{distribution}[{extra}]"' if extra else f"pip install {distribution}"

@@ -52,11 +52,16 @@ def steps_of(buffer: CompressedReplayBuffer) -> int:
 
 def is_right(buffer: CompressedReplayBuffer) -> bool:
     """Whether every transition that can be sampled is what its number says, and all numbers are there."""
+    return steps_of(buffer) % EVERY == 0 and are_right(buffer)
+
+
+def are_right(buffer: CompressedReplayBuffer) -> bool:
+    """Whether every transition that can be sampled is what its number says."""
     steps, kept = steps_of(buffer), buffer._whole_rows()
     rows = (buffer.pos - kept + np.arange(kept)) % ROWS
     batch = buffer._get_samples(rows)
     numbers = np.arange(steps - kept, steps)
-    fits = steps % EVERY == 0 and bool((batch.rewards.numpy()[:, 0] == numbers).all())
+    fits = bool((batch.rewards.numpy()[:, 0] == numbers).all())
     for number, obs, following in zip(numbers.tolist(), batch.observations.numpy(), batch.next_observations.numpy()):
         fits = fits and np.array_equal(obs, stack(number)) and np.array_equal(following, stack(number + 1))
     return fits and bool((batch.actions.numpy()[:, 0] == numbers % 3).all())

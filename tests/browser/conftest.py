@@ -8,8 +8,6 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from selenium import webdriver
-from selenium.webdriver.support.ui import WebDriverWait
 
 HTML = Path(__file__).parents[2] / "docs" / "_build" / "html"
 FLAGS = (
@@ -55,6 +53,8 @@ class Browser:
 
     def open(self, url):
         """Load a page; what came before is forgotten."""
+        from selenium.webdriver.support.ui import WebDriverWait
+
         self.driver.get_log("performance")
         self.driver.get_log("browser")
         self.driver.get(url)
@@ -109,6 +109,8 @@ def site():
 
 @pytest.fixture(scope="session")
 def chromium(tmp_path_factory):
+    from selenium import webdriver
+
     options = webdriver.ChromeOptions()
     options.binary_location = os.environ.get("CHROMIUM", "/usr/bin/chromium")
     for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):

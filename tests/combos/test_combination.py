@@ -84,3 +84,38 @@ def test_buffers_work_with_what_is_installed():
     assert (sample.observations.numpy() == frames[steps, 0]).all()
     assert (sample.next_observations.numpy() == frames[steps + 1, 0]).all()
     assert buffer.memory_report().ratio > 2
+
+
+@pytest.mark.skipif("zstd" not in EXPECTED, reason="its codec was not asked for")
+def test_the_first_example_that_people_try_trains_with_the_codec_alone():
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.envs import FakeImageEnv
+
+    env = FakeImageEnv(screen_height=36, screen_width=36, n_channels=1, discrete=True)
+    obs, compression = env.observation_space, "zstd-5"
+    dtypes = compressed.find_buffer_dtypes(obs_shape=obs.shape, elem_dtype=obs.dtype, compression_method=compression)
+    model = PPO(
+        "CnnPolicy",
+        env,
+        n_steps=8,
+        batch_size=8,
+        n_epochs=1,
+        rollout_buffer_class=compressed.CompressedRolloutBuffer,
+        rollout_buffer_kwargs={"dtypes": dtypes, "compression_method": compression},
+    )
+    model.learn(total_timesteps=8)
+    assert "zstd/-5" in model.rollout_buffer.observations.codec
+
+
+def test_games_are_there_or_their_extra_is_named():
+    from stable_baselines3.common.vec_env import DummyVecEnv
+
+    from sb3_extra_buffers.training_utils.atari import make_env
+
+    if importlib.util.find_spec("ale_py") is None:
+        with pytest.raises(MissingExtraError, match=r"sb3-extra-buffers\[atari\]"):
+            make_env("PongNoFrameskip-v4", 1)
+    else:
+        env = make_env("PongNoFrameskip-v4", 2, DummyVecEnv, framestack=4)
+        assert env.reset().shape == (2, 4, 84, 84)
+        env.close()

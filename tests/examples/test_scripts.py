@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from examples._lib.packages import missing_package, required_packages
+from examples._lib.packages import install_command, missing_package, required_packages
 from sb3_extra_buffers.errors import MissingExtraError
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +40,7 @@ def test_a_script_that_is_run_as_a_file_shows_its_own_command(
     code = run_as_file(script, monkeypatch, "--help")
     assert sys.path[0] == str(ROOT)
     if "gpu" in script.stem and find_spec("sb3_extra_buffers.gpu_buffers") is None:
-        assert str(code).endswith('Run: pip install "sb3-extra-buffers[gpu]"')
+        assert str(code).endswith(f"Run: {install_command('sb3-extra-buffers', 'gpu')}")
         return
     assert code == 0
     usage = capsys.readouterr().out
@@ -64,22 +64,33 @@ def test_a_script_runs_from_another_folder_and_as_a_module(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("missing", "install"),
+    ("missing", "distribution", "extra"),
     [
-        ("rich", "rich"),
-        ("matplotlib.figure", "matplotlib"),
-        ("stable_baselines3.common", "sb3-extra-buffers"),
-        ("ale_py", "sb3-extra-buffers[atari]"),
-        ("sb3_extra_buffers.gpu_buffers", "sb3-extra-buffers[gpu]"),
-        ("sb3_extra_buffers.gpu_buffers.devices", "sb3-extra-buffers[gpu]"),
-        ("sb3_extra_buffers.compressed", "sb3-extra-buffers"),
+        ("rich", "rich", ""),
+        ("matplotlib.figure", "matplotlib", ""),
+        ("PIL.Image", "pillow", ""),
+        ("cv2", "sb3-extra-buffers", "atari"),
+        ("stable_baselines3.common", "sb3-extra-buffers", ""),
+        ("ale_py", "sb3-extra-buffers", "atari"),
+        ("sb3_extra_buffers.gpu_buffers", "sb3-extra-buffers", "gpu"),
+        ("sb3_extra_buffers.gpu_buffers.devices", "sb3-extra-buffers", "gpu"),
+        ("sb3_extra_buffers.compressed", "sb3-extra-buffers", ""),
     ],
 )
-def test_a_missing_package_is_named_with_what_installs_it(missing: str, install: str) -> None:
+def test_a_missing_package_is_named_with_what_installs_it(missing: str, distribution: str, extra: str) -> None:
     with pytest.raises(SystemExit) as ended, required_packages():
         raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
-    expected = f'error: This example needs the module {missing!r}, which is not installed. Run: pip install "{install}"'
-    assert ended.value.code == expected
+    command = install_command(distribution, extra)
+    assert ended.value.code == (
+        f"error: This example needs the module {missing!r}, which is not installed. Run: {command}"
+    )
+
+
+def test_without_the_core_the_command_names_the_distribution_and_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sb3_extra_buffers.errors.install", None)
+    assert install_command("sb3-extra-buffers", "atari") == 'pip install "sb3-extra-buffers[atari]"'
+    assert install_command("sb3-extra-buffers", "") == "pip install sb3-extra-buffers"
+    assert install_command("pillow", "") == "pip install pillow"
 
 
 def test_the_errors_of_this_project_are_shown_as_they_are() -> None:
@@ -102,5 +113,5 @@ def test_a_script_without_a_package_exits_with_one_sentence(monkeypatch: pytest.
     code = run_as_file(ROOT / "examples" / "example_train_rollout.py", monkeypatch, "--help")
     assert code == (
         "error: This example needs the module 'stable_baselines3', which is not installed. "
-        'Run: pip install "sb3-extra-buffers"'
+        f"Run: {install_command('sb3-extra-buffers', '')}"
     )

@@ -80,7 +80,12 @@ def test_sessions_print_what_the_document_shows(document, tmp_path, monkeypatch)
     assert not differences, "".join(differences)
 
 
-def test_errors_that_are_quoted_say_so_still():
+def test_errors_that_are_quoted_say_so_still(tmp_path, monkeypatch):
+    for name in ("sb3-extra-buffers-core", "sb3-extra-buffers"):  # as installed from an index, for the hints
+        info = tmp_path / f"{name.replace('-', '_')}-1.0.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
     text = (ROOT / "docs" / "troubleshooting.md").read_text()
     quoted = re.findall(r"^```pycon\n((?!>>>).+)\n```$\n\n<!-- raised by: (.+) -->$", text, re.MULTILINE)
     assert len(quoted) == text.count("<!-- raised by:") > 0

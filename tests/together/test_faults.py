@@ -11,7 +11,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
-@pytest.mark.parametrize("fault", ["first", "kill", "enospc", "limit", "eio", "damage", "readers"])
+@pytest.mark.parametrize("fault", ["first", "kill", "enospc", "limit", "eio", "damage", "readers", "fork"])
 def test_nothing_is_lost(fault, tmp_path):
     command = [sys.executable, "-W", "ignore", "-m", "scripts.inject_faults", "--runs", "8", "--only", fault]
     done = subprocess.run([*command, "--folder", str(tmp_path)], cwd=_ROOT, capture_output=True, text=True)

@@ -1,7 +1,10 @@
 """A wheel holds what users need and nothing else, and the namespace stays free."""
 
+import json
 import os
 import re
+import subprocess
+import sys
 import tarfile
 import zipfile
 from email.parser import Parser
@@ -151,3 +154,28 @@ def test_a_source_distribution_holds_its_tests(archive):
         names = tar.getnames()
     assert any(re.search(r"/tests/(.+/)?test_", name) for name in names)
     assert not [name for name in names if "__pycache__" in name]
+
+
+def test_every_name_of_ours_is_bound_to_its_file():
+    bound = dict(line.split(" @ ") for line in (WHEELHOUSE / "constraints.txt").read_text().splitlines())
+    expected = {metadata(wheel)["Name"].replace("-", "_"): wheel.as_uri() for wheel in WHEELS}
+    assert bound == expected
+
+
+@pytest.mark.parametrize("name", ["sb3-extra-buffers-core", "sb3-extra-buffers-codec-zstd"])
+def test_a_newer_version_from_elsewhere_is_not_taken(name, tmp_path):
+    # Somebody else registers the name, with a version above ours.
+    label = f"{name.replace('-', '_')}-1.9.0"
+    with zipfile.ZipFile(tmp_path / f"{label}-py3-none-any.whl", "w") as archive:
+        archive.writestr(f"{label}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.9.0\n")
+        archive.writestr(f"{label}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{label}.dist-info/RECORD", "")
+
+    def chosen(*constraints):
+        pip = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", "--no-deps", "--ignore-installed"]
+        asked = [*pip, "--quiet", "--report", "-", "--find-links", str(tmp_path), *constraints, f"{name}~=1.0"]
+        ran = subprocess.run(asked, capture_output=True, text=True, check=True)
+        return json.loads(ran.stdout)["install"][0]["metadata"]["version"]
+
+    assert chosen() == "1.9.0"
+    assert chosen("--constraint", str(WHEELHOUSE / "constraints.txt")) == metadata(named(name))["Version"]
