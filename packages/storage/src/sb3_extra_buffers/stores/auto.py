@@ -168,6 +168,8 @@ def try_codecs(role: Role, cell: CellSpec, rows: Bytes, *, special: bool) -> lis
             codec = bind(CodecSpec(name, params), cell)
             nbytes = sum(len(codec.encode(row)) for row in rows)
             found.append(Trial(codec, rows.nbytes, nbytes, automatic.decode_cost))
+        except MemoryError:  # says nothing about the codec
+            raise
         except Exception as error:  # plugins of others may raise anything; none of it may stop a training run
             logger.warning("The codec %r is installed but does not work; it is not considered. %s", name, error)
     return found
