@@ -290,10 +290,13 @@ def browser(session: nox.Session) -> None:
 def pythons(session: nox.Session) -> None:
     """The layers without torch on other Pythons: all tests on the oldest and the newest, the kit on those between."""
     install(session, *map(ours, LIGHT), ours("storage", "testing"), groups=("test",))
-    # Whether the kit catches liars does not depend on the Python; the session "tests" finds out.
+    # Whether the kit catches liars, and what an interrupt at each line leaves behind, does not depend on the Python;
+    # the session "tests" finds out.
+    independent = ("packages/core/tests/testing", "packages/storage/tests/stores/test_interrupts.py")
     folders = [f"packages/{package}/tests" for package in LIGHT]
     if session.python in (SUPPORTED[0], SUPPORTED[-1]):
-        pytest(session, *folders, "--ignore=packages/core/tests/testing", report=f"pythons-{session.python}")
+        ignored = [f"--ignore={path}" for path in independent]
+        pytest(session, *folders, *ignored, report=f"pythons-{session.python}")
     else:
         pytest(session, *conformance_tests(LIGHT), report=f"pythons-{session.python}")
 

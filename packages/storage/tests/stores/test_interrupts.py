@@ -193,15 +193,15 @@ class Checked:
         return int((found != self.plain[:, cells]).any(axis=2).sum())
 
 
-@pytest.mark.parametrize("error", ERRORS)
-@pytest.mark.parametrize("again", ["the same", "other rows"])
+# Two of the four combinations: which error it was does not matter to what is written again.
+@pytest.mark.parametrize(("again", "error"), [("the same", KeyboardInterrupt), ("other rows", MemoryError)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_after_an_interrupt_at_any_line_the_write_can_be_repeated(kind, again, error):
     make, has_next = KINDS[kind]
     checked, everything, hits = Checked(make(), has_next, evicts="evicts" in kind), np.arange(CELLS), 0
     steps = [*steps_of(checked.store.row_nbytes, 22)]
     # Overwriting begins after 6 steps; chunks of frames are complete after 14 or fewer.
-    chosen = {0, 1, 2, 7, 13, 14, 15, 16} if kind == "deferred frames" else set(range(9))
+    chosen = {0, 1, 2, 7, 13, 14, 15, 16} if kind == "deferred frames" else {0, 1, 2, 3, 6, 7}
     for number, (cells, obs, next_obs) in enumerate(steps[: 1 + max(chosen)]):
         line, others = 0, np.setdiff1d(everything, cells)
         while number in chosen:
