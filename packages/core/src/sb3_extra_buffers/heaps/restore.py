@@ -79,67 +79,32 @@ def adopt(parts: list[LogPart], starts: Indices, lengths: Indices) -> list[tuple
     :param starts: saved positions of payloads
     :param lengths: their sizes; 0 for cells without a payload
     """
-    if not parts:
-        if lengths.any():
-            raise StateError("a payload lies outside of all segments")
-        return []
     olds = np.array([part.old for part in parts], np.int64)
     sizes = np.array([len(part.piece.raw) for part in parts], np.int64)
-    numbers = _numbers(olds)
+    numbers, counts = _numbers(olds), np.zeros(len(parts), np.int64)
     shifts = (numbers << _SHIFT) - olds
-    are_moved, find = shifts != 0, _Search(olds, sizes)
-    counts = np.zeros(len(parts), np.int64)
     for begin in range(0, len(starts), _AT_ONCE):
-        some, some_lengths = starts[begin : begin + _AT_ONCE], lengths[begin : begin + _AT_ONCE]
-        held = None if some_lengths.all() else np.flatnonzero(some_lengths)
-        old, nbytes = (some, some_lengths) if held is None else (some[held], some_lengths[held])
-        if not len(old):
-            continue
-        which = find(old, nbytes)
-        found = np.bincount(which, minlength=len(parts))
-        counts += found
-        if found[are_moved].any():  # only then: pages that are not written stay in their file
-            moved = np.flatnonzero(are_moved[which])
-            some[moved if held is None else held[moved]] += shifts[which[moved]]
+        held = begin + np.flatnonzero(lengths[begin : begin + _AT_ONCE])
+        old = starts[held]
+        which = np.searchsorted(olds, old, "right") - 1
+        # Not offset + length > size: a huge offset would overflow and look small.
+        if len(which) and (which.min() < 0 or (old - olds[which] > sizes[which] - lengths[held]).any()):
+            raise StateError("a payload lies outside of all segments")
+        counts += np.bincount(which, minlength=len(parts))
+        shift = shifts[which]
+        if shift.any():  # only then: pages that are not written stay in their file
+            starts[held] = old + shift
     # A piece of a segment may hold no live payload.
     return [found for found in zip(numbers.tolist(), parts, counts.tolist()) if found[2]]
 
 
-class _Search:
-    """Finds the parts that payloads lie in, or refuses them."""
-
-    def __init__(self, olds: Indices, sizes: Indices) -> None:
-        self._olds, self._sizes = olds, sizes
-        segments = olds >> _SHIFT
-        # Most segments are one part, which is found by the number of the segment, without a search.
-        self._first = np.zeros(min(int(segments[-1]) + 1, 2 * len(olds) + _SPARE_NUMBERS), np.int64)
-        known = segments < len(self._first)
-        self._first[segments[known][::-1]] = np.flatnonzero(known)[::-1]
-
-    def __call__(self, starts: Indices, lengths: Indices) -> Indices:
-        olds, sizes = self._olds, self._sizes
-        which = self._first.take(starts >> _SHIFT, mode="clip")
-        offsets = starts - olds[which]
-        # Not offset + length > size: a huge offset would overflow and look small. As unsigned, a negative one is huge.
-        room = sizes[which] - lengths
-        elsewhere = np.flatnonzero((offsets.view(np.uint64) > room.view(np.uint64)) | (room < 0))
-        if len(elsewhere):
-            some = starts[elsewhere]
-            found = np.searchsorted(olds, some, "right") - 1
-            if found.min() < 0 or (some - olds[found] > sizes[found] - lengths[elsewhere]).any():
-                raise StateError("a payload lies outside of all segments")
-            which[elsewhere] = found
-        return which
-
-
 def _numbers(olds: Indices) -> Indices:
-    """The number of the segment that each part becomes."""
-    old = olds >> _SHIFT
-    own = np.append(True, old[1:] != old[:-1])
-    if old[-1] > 2 * len(olds) + _SPARE_NUMBERS:
+    """The number of the segment that each part becomes: its own, or a new one for all but the first of a segment."""
+    numbers = olds >> _SHIFT
+    if not len(olds) or numbers[-1] > 2 * len(olds) + _SPARE_NUMBERS:
         return np.arange(len(olds))
-    numbers = old.copy()
-    numbers[~own] = old[-1] + 1 + np.arange(np.count_nonzero(~own))
+    later = np.flatnonzero(numbers[1:] == numbers[:-1]) + 1
+    numbers[later] = numbers[-1] + 1 + np.arange(len(later))
     return numbers
 
 

@@ -126,8 +126,9 @@ class TableHeap(ABC):
         cells, room, staging = self._reserved
         lengths = np.asarray(lengths)
         sizes: list[int] = lengths.tolist()
-        total = _total(sizes, room) if lengths.shape == (len(cells),) else None
-        if total is None or (lengths.dtype.kind not in "iu" and sizes):
+        is_row = lengths.shape == (len(cells),) and (lengths.dtype.kind in "iu" or not sizes)
+        total = sum(sizes) if is_row else 0
+        if not is_row or total > room or (sizes and min(sizes) < 1) or (total > _MAX_PAYLOAD < max(sizes)):
             raise HeapStateError(
                 self.label,
                 f"commit payloads of {sizes} bytes",
@@ -195,14 +196,14 @@ class TableHeap(ABC):
         count, length_of, live = len(cells), self._length_of, self._totals[0] + sum(lengths)
         for cell in cells:
             live -= length_of[cell]
-        targets = [*[self._start_of] * count, *[length_of] * count, self._totals, *also[0]]
-        publish(targets, [*cells, *cells, 0, *also[1]], [*starts, *lengths, live, *also[2]], attributes)
+        targets = [self._start_of] * count + [length_of] * count + [self._totals, *also[0]]
+        publish(targets, cells + cells + [0, *also[1]], starts + lengths + [live, *also[2]], attributes)
 
-    def _forget(self, cells: list[int]) -> list[int]:
+    def _forget(self, cells: list[int], attributes: Sequence[Attribute] = ()) -> list[int]:
         """Empty these cells and return the positions of their payloads; -1 for those that had none."""
         starts = [self._start_of[cell] if self._length_of[cell] else -1 for cell in cells]
         # Position -1 matches no entry in the queue of a ring.
-        self._record(cells, [-1] * len(cells), [0] * len(cells))
+        self._record(cells, [-1] * len(cells), [0] * len(cells), attributes=attributes)
         return starts
 
     def _evict(self, cells: list[int], rows: int) -> list[int]:
@@ -211,9 +212,7 @@ class TableHeap(ABC):
         :param cells: all of them have a payload
         :param rows: the number of rows that they belong to
         """
-        starts = [self._start_of[cell] for cell in cells]
-        self._record(cells, [-1] * len(cells), [0] * len(cells), attributes=[self._counting(cells, rows)])
-        return starts
+        return self._forget(cells, [self._counting(cells, rows)])
 
     def _counting(self, cells: list[int], rows: int) -> Attribute:
         """The change that counts cells with a payload as evicted."""
@@ -324,13 +323,3 @@ class TableHeap(ABC):
         self._evicted = Evictions(*state.numbers("evicted", 3))
         self._totals[0] = int(lengths.sum(dtype=np.int64))
         return starts, lengths
-
-
-def _total(sizes: list[int], room: int) -> int | None:
-    """The sum of the sizes of payloads; ``None`` if they cannot be right."""
-    total = 0
-    for size in sizes:
-        if not 1 <= size <= _MAX_PAYLOAD:
-            return None
-        total += size
-    return total if total <= room else None
