@@ -13,7 +13,7 @@ import numpy as np
 
 from sb3_extra_buffers.codecs.protocol import BatchCodec, Codec
 from sb3_extra_buffers.errors import CellMismatchError, HeapStateError, ParameterError, PayloadError
-from sb3_extra_buffers.memory import Bytes, ByteSource, Indices, check_room, check_rows
+from sb3_extra_buffers.memory import Buffer, Bytes, ByteSource, Indices, check_room, check_rows
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +36,9 @@ def encode_batch(codec: Codec, rows: Bytes, out: Bytes) -> Indices:
     """
     check_rows(codec.spec.name, "rows", rows, None, codec.cell.nbytes)
     check_room(codec.spec.name, "out", out, len(rows) * codec.max_encoded_nbytes)
-    return codec.encode_batch(rows, out) if _has_batches(codec) else _encode_loop(codec, rows, out)
+    if _has_batches(codec):
+        return codec.encode_batch(rows, out)
+    return encode_each(lambda cell: memoryview(codec.encode(np.frombuffer(cell, np.uint8))).cast("B"), rows, out)
 
 
 def decode_batch(
@@ -65,11 +67,15 @@ def decode_batch(
         hint = "It was never written, or was evicted before it was located."
         raise HeapStateError(name, asked, "its cell has no payload (position -1)", hint)
     check_rows(name, "out", out, len(starts), codec.cell.nbytes, writable=True)
-    decode = codec.decode_batch if _has_batches(codec) else partial(_decode_loop, codec)
+
+    def decode(payload: memoryview, row: memoryview) -> None:
+        codec.decode_into(payload, np.frombuffer(row, np.uint8))
+
+    decode_part = codec.decode_batch if _has_batches(codec) else partial(decode_each, decode)
 
     def work(part: slice) -> None:
         try:
-            decode(source, starts[part], lengths[part], out[part])
+            decode_part(source, starts[part], lengths[part], out[part])
         except PayloadError as error:
             if error.index is not None:
                 error.index += part.start
@@ -99,21 +105,26 @@ def _thread_count(codec: Any, nbytes: int, threads: int | None) -> int:
     return 1 if share is None else min(automatic_threads(), nbytes // share)
 
 
-def _encode_loop(codec: Codec, rows: Bytes, out: Bytes) -> Indices:
-    lengths, end, target = np.empty(len(rows), np.int64), 0, memoryview(out)
-    for index, row in enumerate(rows):
-        payload = memoryview(codec.encode(row)).cast("B")
+def encode_each(encode: Callable[[memoryview], Buffer], rows: Bytes, out: Bytes) -> Indices:
+    """Encode rows one by one, the payloads contiguous in ``out``, and return their lengths."""
+    nbytes, cells, target = rows.shape[1], memoryview(rows.reshape(-1)), memoryview(out)
+    lengths, end = np.empty(len(rows), np.int64), 0
+    for index in range(len(rows)):
+        payload = encode(cells[index * nbytes : (index + 1) * nbytes])
         start, end = end, end + len(payload)
         target[start:end] = payload
         lengths[index] = len(payload)
     return lengths
 
 
-def _decode_loop(codec: Codec, source: ByteSource, starts: Indices, lengths: Indices, out: Bytes) -> None:
-    index = 0
+def decode_each(
+    decode: Callable[[memoryview, memoryview], None], source: ByteSource, starts: Indices, lengths: Indices, out: Bytes
+) -> None:
+    """Decode payloads one by one into the rows of ``out``. An error says which of them it is about."""
+    nbytes, view, target, index = out.shape[1], source.view, memoryview(out.reshape(-1)), 0
     try:
         for index, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist())):
-            codec.decode_into(source.view(start, length), out[index])
+            decode(view(start, length), target[index * nbytes : (index + 1) * nbytes])
     except PayloadError as error:
         error.index = index
         raise
