@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 #: More threads would compete with the environments and with torch for the same cores.
 MAX_AUTOMATIC_THREADS = 4
 
+#: What a caller may ask for is not limited; the rest then waits for a thread.
+_MAX_THREADS = 64
 _NAME = "sb3-extra-buffers"
-_pool: ThreadPoolExecutor | None = None
-_pool_size = 0
 
 
 def encode_batch(codec: Codec, rows: Bytes, out: Bytes) -> Indices:
@@ -151,8 +151,7 @@ def run_split(work: Callable[[slice], None], count: int, threads: int) -> None:
         return
     edges = [count * part // threads for part in range(threads + 1)]
     slices = [slice(low, high) for low, high in pairwise(edges)]
-    pool = _get_pool(threads - 1)
-    futures = [pool.submit(work, part) for part in slices[1:]]
+    futures = [_pool().submit(work, part) for part in slices[1:]]
     try:
         work(slices[0])
     finally:
@@ -163,20 +162,14 @@ def run_split(work: Callable[[slice], None], count: int, threads: int) -> None:
             raise error
 
 
-def _get_pool(workers: int) -> ThreadPoolExecutor:
+@cache
+def _pool() -> ThreadPoolExecutor:
     from concurrent.futures import ThreadPoolExecutor  # brings logging along, which most processes never need
 
-    global _pool, _pool_size
-    if _pool is None or _pool_size < workers:
-        _pool, _pool_size = ThreadPoolExecutor(workers, thread_name_prefix=_NAME), workers
-    return _pool
-
-
-def _forget_pool() -> None:
-    global _pool, _pool_size
-    _pool, _pool_size = None, 0
+    # It starts a thread only if all that it has are busy.
+    return ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix=_NAME)
 
 
 # Threads do not survive a fork: a child that inherited the pool would wait forever.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
+    os.register_at_fork(after_in_child=_pool.cache_clear)

@@ -21,13 +21,14 @@ class Block:
     """Memory of this process. A heap whose payloads are elsewhere has blocks of another kind.
 
     :param data: the memory
+    :param reusable: whether it may be written again when its content is no longer needed. A part of a mapped checkpoint
+        file is not: it is read in place
     """
 
-    #: Whether it may be written again when its content is no longer needed.
     reusable = True
 
-    def __init__(self, data: Bytes) -> None:
-        self.data = data
+    def __init__(self, data: Bytes, reusable: bool = True) -> None:
+        self.data, self.reusable = data, reusable
         self.nbytes = len(data)
         #: The address of the first byte.
         self.address = int(data.ctypes.data)
@@ -45,12 +46,3 @@ class Block:
     def write(self, place: int, payloads: memoryview) -> None:
         """Copy bytes into the block, where there is room for them."""
         self._view[place : place + len(payloads)] = payloads
-
-
-class SavedBlock(Block):
-    """A part of a mapped checkpoint file: read in place, never written.
-
-    :param data: the bytes
-    """
-
-    reusable = False

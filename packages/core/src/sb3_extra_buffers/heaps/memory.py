@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import FileDamagedError, HeapFullError
-from sb3_extra_buffers.heaps.block import Block, SavedBlock
+from sb3_extra_buffers.heaps.block import Block
 from sb3_extra_buffers.heaps.plugin import HeapPlugin
 from sb3_extra_buffers.heaps.restore import LogPart, adopt, log_parts
 from sb3_extra_buffers.heaps.state import Log, State, Unread
@@ -344,14 +344,14 @@ class MemoryHeap(TableHeap):
     def _adopt(self, number: int, part: LogPart, payloads: int) -> None:
         """Take over a saved segment."""
         piece, block = part.piece, self._saved(part.piece.raw)
-        if isinstance(block, SavedBlock):
+        if not block.reusable:
             self._unread = piece.unread
-        nbytes = len(piece.raw if isinstance(block, SavedBlock) else piece.content)  # a copy is compared now
+        nbytes = len(piece.content if block.reusable else piece.raw)  # a copy is compared now
         self._begin(number, _Segment(block, part.log, piece.begin), nbytes, payloads)
 
     def _saved(self, content: Bytes) -> Block:
         """A block for saved bytes, which stay in their file."""
-        return SavedBlock(content)
+        return Block(content, reusable=False)
 
 
 def _log_of(segment: _Segment, used: int) -> Log:

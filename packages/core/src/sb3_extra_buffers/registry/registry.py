@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, Union
 
 import pluggy
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 PROJECT = "sb3_extra_buffers"
 
-hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 #: Types of parameters: the scalars of JSON.
@@ -136,13 +136,18 @@ def _install(name: str, homes: Mapping[str, str]) -> str:
 P = TypeVar("P", bound=Plugin)
 
 
+@pluggy.HookspecMarker(PROJECT)(historic=True)
+def _offer_plugin() -> None:
+    """Return the plugin that this module offers. One module, one plugin, one entry point."""
+
+
 @dataclass(frozen=True)
 class PluginKind(Generic[P]):
     """What differs between the registries of codecs, heaps and other plugins."""
 
     label: str
+    #: The group of entry points, and the function that each module marks as its hook.
     group: str
-    hooks: type
     hook: str
     plugin_type: type[P]
     protocol: int
@@ -181,7 +186,7 @@ class Registry(Generic[P]):
             self._failed: dict[str, tuple[PluginError, BaseException | None]] = {}
             self._handed_over: list[object] = []
             self._manager = pluggy.PluginManager(PROJECT)
-            self._manager.add_hookspecs(self.kind.hooks)
+            self._manager.add_hookspecs(SimpleNamespace(**{self.kind.hook: _offer_plugin}))
             # Historic: the call is made once, here, and repeated by pluggy for each plugin registered later.
             getattr(self._manager.hook, self.kind.hook).call_historic(result_callback=self._handed_over.append)
 
