@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -38,7 +38,7 @@ def encode_batch(codec: Codec, rows: Bytes, out: Bytes) -> Indices:
     check_room(codec.spec.name, "out", out, len(rows) * codec.max_encoded_nbytes)
     if _has_batches(codec):
         return codec.encode_batch(rows, out)
-    return encode_each(lambda cell: memoryview(codec.encode(np.frombuffer(cell, np.uint8))).cast("B"), rows, out)
+    return encode_each(lambda row: memoryview(codec.encode(row)).cast("B"), rows, out)
 
 
 def decode_batch(
@@ -67,15 +67,11 @@ def decode_batch(
         hint = "It was never written, or was evicted before it was located."
         raise HeapStateError(name, asked, "its cell has no payload (position -1)", hint)
     check_rows(name, "out", out, len(starts), codec.cell.nbytes, writable=True)
-
-    def decode(payload: memoryview, row: memoryview) -> None:
-        codec.decode_into(payload, np.frombuffer(row, np.uint8))
-
-    decode_part = codec.decode_batch if _has_batches(codec) else partial(decode_each, decode)
+    decode = codec.decode_batch if _has_batches(codec) else partial(decode_each, codec.decode_into)
 
     def work(part: slice) -> None:
         try:
-            decode_part(source, starts[part], lengths[part], out[part])
+            decode(source, starts[part], lengths[part], out[part])
         except PayloadError as error:
             if error.index is not None:
                 error.index += part.start
@@ -105,29 +101,28 @@ def _thread_count(codec: Any, nbytes: int, threads: int | None) -> int:
     return 1 if share is None else min(automatic_threads(), nbytes // share)
 
 
-def encode_each(encode: Callable[[memoryview], Buffer], rows: Bytes, out: Bytes) -> Indices:
-    """Encode rows one by one, the payloads contiguous in ``out``, and return their lengths."""
-    nbytes, cells, target = rows.shape[1], memoryview(rows.reshape(-1)), memoryview(out)
-    lengths, end = np.empty(len(rows), np.int64), 0
-    for index in range(len(rows)):
-        payload = encode(cells[index * nbytes : (index + 1) * nbytes])
+def encode_each(encode: Callable[[Any], Buffer], cells: Iterable[Buffer], out: Bytes) -> Indices:
+    """Encode cells one by one, the payloads contiguous in ``out``, and return their lengths."""
+    lengths, end, target = [], 0, memoryview(out)
+    for cell in cells:
+        payload = encode(cell)
         start, end = end, end + len(payload)
         target[start:end] = payload
-        lengths[index] = len(payload)
-    return lengths
+        lengths.append(len(payload))
+    return np.array(lengths, np.int64)
 
 
 def decode_each(
-    decode: Callable[[memoryview, memoryview], None], source: ByteSource, starts: Indices, lengths: Indices, out: Bytes
+    decode: Callable[[Any, Any], None], source: ByteSource, starts: Indices, lengths: Indices, cells: Iterable[Buffer]
 ) -> None:
-    """Decode payloads one by one into the rows of ``out``. An error says which of them it is about."""
-    nbytes, view, target, index = out.shape[1], source.view, memoryview(out.reshape(-1)), 0
-    try:
-        for index, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist())):
-            decode(view(start, length), target[index * nbytes : (index + 1) * nbytes])
-    except PayloadError as error:
-        error.index = index
-        raise
+    """Decode payloads one by one into memory for cells. An error says which of them it is about."""
+    view = source.view
+    for index, (start, length, cell) in enumerate(zip(starts.tolist(), lengths.tolist(), cells)):
+        try:
+            decode(view(start, length), cell)
+        except PayloadError as error:
+            error.index = index
+            raise
 
 
 def automatic_threads() -> int:

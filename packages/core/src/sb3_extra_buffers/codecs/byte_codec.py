@@ -106,11 +106,11 @@ class ByteCodec(ABC):
     def encode_batch(self, rows: Bytes, out: Bytes, /) -> Indices:
         check_rows(self.spec.name, "rows", rows, None, self.cell.nbytes)
         check_room(self.spec.name, "out", out, len(rows) * self.max_encoded_nbytes)
-        return encode_each(self._encode, rows, out)
+        return encode_each(self._encode, self._cells(rows), out)
 
     def decode_batch(self, source: ByteSource, starts: Indices, lengths: Indices, out: Bytes, /) -> None:
         check_rows(self.spec.name, "out", out, len(starts), self.cell.nbytes, writable=True)
-        decode_each(self._decode, source, starts, lengths, out)
+        decode_each(self._decode, source, starts, lengths, self._cells(out))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.spec} for {self.cell}>"
@@ -118,6 +118,10 @@ class ByteCodec(ABC):
     def __reduce__(self) -> tuple[Any, ...]:
         # Contexts and compiled code cannot be pickled; the name and the parameters can.
         return bind, (self.spec, self.cell)
+
+    def _cells(self, rows: Bytes) -> list[memoryview]:
+        flat, nbytes = memoryview(rows.reshape(-1)), self.cell.nbytes
+        return [flat[begin : begin + nbytes] for begin in range(0, len(flat), nbytes)]
 
     def _encode(self, cell: memoryview) -> Buffer:
         payload = self.compress(cell)
