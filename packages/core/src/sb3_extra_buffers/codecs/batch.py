@@ -116,13 +116,14 @@ def decode_each(
     decode: Callable[[Any, Any], None], source: ByteSource, starts: Indices, lengths: Indices, cells: Iterable[Buffer]
 ) -> None:
     """Decode payloads one by one into memory for cells. An error says which of them it is about."""
-    view = source.view
-    for index, (start, length, cell) in enumerate(zip(starts.tolist(), lengths.tolist(), cells)):
-        try:
+    index, view = 0, source.view
+    try:
+        for start, length, cell in zip(starts.tolist(), lengths.tolist(), cells):
             decode(view(start, length), cell)
-        except PayloadError as error:
-            error.index = index
-            raise
+            index += 1
+    except PayloadError as error:
+        error.index = index
+        raise
 
 
 def automatic_threads() -> int:

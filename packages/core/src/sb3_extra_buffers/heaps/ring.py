@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.errors import HeapFullError, ParameterError
+from sb3_extra_buffers.errors import HeapFullError
 from sb3_extra_buffers.heaps.block import Block
 from sb3_extra_buffers.heaps.plugin import HeapPlugin
 from sb3_extra_buffers.heaps.restore import SavedBytes, covering
@@ -40,9 +40,7 @@ class RingHeap(TableHeap):
     def __init__(self, cells: int, capacity: int) -> None:
         super().__init__(cells)
         if isinstance(capacity, bool) or not isinstance(capacity, (int, np.integer)) or capacity < 1:
-            raise ParameterError(
-                f"heap {self.label!r}", "capacity", capacity, "it must be a number of bytes, at least 1"
-            )
+            raise self._refused("capacity", capacity, "it must be a number of bytes, at least 1")
         self._capacity = int(capacity)
         self._block = self._allocate()
         self._queue = WriteQueue(self.cells)

@@ -42,7 +42,7 @@ class TableHeap(ABC):
 
     def __init__(self, cells: int) -> None:
         if isinstance(cells, bool) or not isinstance(cells, (int, np.integer)) or cells < 1:
-            raise ParameterError(f"heap {self.label!r}", "cells", cells, "it must be an integer of at least 1")
+            raise self._refused("cells", cells, "it must be an integer of at least 1")
         try:
             # Cells that are never used take no memory. A length of 0 means that there is no payload.
             self._starts = untouched(int(cells), np.int64)
@@ -107,8 +107,7 @@ class TableHeap(ABC):
         if len(set(numbers)) != len(numbers):
             raise HeapStateError(self.label, f"reserve cells {numbers}", "a cell is named twice in one row")
         if not isinstance(worst_case_bytes, (int, np.integer)) or worst_case_bytes < 0:
-            allowed = "it must be an integer of at least 0"
-            raise ParameterError(f"heap {self.label!r}", "worst_case_bytes", worst_case_bytes, allowed)
+            raise self._refused("worst_case_bytes", worst_case_bytes, "it must be an integer of at least 0")
         staging = self._staging
         if len(staging) < worst_case_bytes:
             try:
@@ -224,14 +223,15 @@ class TableHeap(ABC):
         cells = np.asarray(cells)
         if cells.ndim != 1 or (cells.dtype.kind not in "iu" and cells.size):
             found = f"an array of {cells.dtype} with shape {cells.shape}"
-            raise ParameterError(
-                f"heap {self.label!r}", "cells", found, "it must be a one-dimensional array of integers"
-            )
+            raise self._refused("cells", found, "it must be a one-dimensional array of integers")
         return cells if cells.dtype is _INT64 else cells.astype(np.int64)
 
     def _no_such_cells(self, cells: Indices) -> ParameterError:
         wrong = int(cells.min()) if cells.min() < 0 else int(cells.max())
-        return ParameterError(f"heap {self.label!r}", "cells", wrong, f"cells are numbered 0 to {self.cells - 1}")
+        return self._refused("cells", wrong, f"cells are numbered 0 to {self.cells - 1}")
+
+    def _refused(self, parameter: str, value: object, allowed: str) -> ParameterError:
+        return ParameterError(f"heap {self.label!r}", parameter, value, allowed)
 
     def _outside(self, start: int, length: int) -> HeapStateError:
         found = "the cell has no payload" if start < 0 else "no live payload is there"

@@ -169,9 +169,7 @@ def any_buffer(subject: CodecSubject) -> None:
     "wrong-size", "A cell or output of the wrong size, dtype or layout is refused before anything is touched."
 )
 def wrong_size(subject: CodecSubject) -> None:
-    codec = subject.bind(np.uint16, 100)
-    cell = sample(codec)
-    payload = as_bytes(codec.encode(cell))
+    codec, _, cell, payload = next(cases(subject, [(np.uint16, 100)]))
     for wrong in (np.zeros(0, np.uint8), cell[:-1], np.append(cell, np.uint8(0)), np.zeros(50, np.uint16)):
         expect_raises(CellMismatchError, f"a cell of {wrong.nbytes} bytes", codec.encode, wrong)
     for nbytes in (1, codec.cell.nbytes - 1, codec.cell.nbytes + 1):
