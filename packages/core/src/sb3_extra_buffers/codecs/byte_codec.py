@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 
 from sb3_extra_buffers.codecs.batch import decode_each, encode_each
 from sb3_extra_buffers.codecs.plugin import bind
-from sb3_extra_buffers.codecs.spec import CellSpec, CodecSpec
+from sb3_extra_buffers.codecs.protocol import CellSpec, CodecSpec
 from sb3_extra_buffers.errors import PayloadError
 from sb3_extra_buffers.memory import Buffer, Bytes, ByteSource, Indices, check_room, check_rows, view_bytes
 

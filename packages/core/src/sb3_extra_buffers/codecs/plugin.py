@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from sb3_extra_buffers.codecs.protocol import Codec
-from sb3_extra_buffers.codecs.spec import CellSpec, CodecSpec
+from sb3_extra_buffers.codecs.protocol import CellSpec, Codec, CodecSpec
 from sb3_extra_buffers.errors import ExtraBuffersError, ParameterError, PluginLoadError, PluginProtocolError
 from sb3_extra_buffers.registry import PluginKind, Registry, Scalar, complete_parameters
 from sb3_extra_buffers.registry.homes import CODEC_HOMES

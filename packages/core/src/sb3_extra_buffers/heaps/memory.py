@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import FileDamagedError, HeapFullError
-from sb3_extra_buffers.heaps.block import Block
+from sb3_extra_buffers.heaps.block import Block, adopt, log_parts
 from sb3_extra_buffers.heaps.plugin import HeapPlugin
-from sb3_extra_buffers.heaps.restore import adopt, log_parts
 from sb3_extra_buffers.heaps.state import Log, State, Unread
 from sb3_extra_buffers.heaps.table import TableHeap
 from sb3_extra_buffers.memory import NOTHING, Attribute, Bytes, Columns, Indices, publish

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import HeapFullError
-from sb3_extra_buffers.heaps.block import Block
+from sb3_extra_buffers.heaps.block import Block, SavedBytes, covering
 from sb3_extra_buffers.heaps.plugin import HeapPlugin
-from sb3_extra_buffers.heaps.restore import SavedBytes, covering
 from sb3_extra_buffers.heaps.state import Log, State, StateError, within
 from sb3_extra_buffers.heaps.table import TableHeap
 from sb3_extra_buffers.memory import NOTHING, Attribute, Bytes, Columns, Indices, publish

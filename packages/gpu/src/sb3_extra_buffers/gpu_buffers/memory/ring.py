@@ -16,7 +16,7 @@ from sb3_extra_buffers.gpu_buffers.devices import ALIGNMENT, aligned
 from sb3_extra_buffers.gpu_buffers.memory.payloads import DevicePayloads, TensorBlock
 from sb3_extra_buffers.gpu_buffers.raw_buffer import RawBuffer
 from sb3_extra_buffers.heaps import HeapPlugin, hookimpl
-from sb3_extra_buffers.heaps.restore import SavedBytes
+from sb3_extra_buffers.heaps.block import SavedBytes
 from sb3_extra_buffers.heaps.ring import RingHeap
 from sb3_extra_buffers.memory import Indices
 from sb3_extra_buffers.registry import Scalar
