@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, Union
 
 import pluggy
@@ -186,7 +185,7 @@ class Registry(Generic[P]):
             self._failed: dict[str, tuple[PluginError, BaseException | None]] = {}
             self._handed_over: list[object] = []
             self._manager = pluggy.PluginManager(PROJECT)
-            self._manager.add_hookspecs(SimpleNamespace(**{self.kind.hook: _offer_plugin}))
+            self._manager.add_hookspecs(type("Hooks", (), {self.kind.hook: _offer_plugin}))
             # Historic: the call is made once, here, and repeated by pluggy for each plugin registered later.
             getattr(self._manager.hook, self.kind.hook).call_historic(result_callback=self._handed_over.append)
 
