@@ -19,15 +19,12 @@ class Decompressor(Protocol):
     """What ``zlib.decompressobj()``, ``bz2.BZ2Decompressor()`` and ``lzma.LZMADecompressor()`` have in common."""
 
     @property
-    def eof(self) -> bool:
-        """Whether the end of the stream was reached."""
+    def eof(self) -> bool: ...
 
     @property
-    def unused_data(self) -> bytes:
-        """What followed the stream."""
+    def unused_data(self) -> bytes: ...
 
-    def decompress(self, data: memoryview, max_length: int, /) -> bytes:
-        """Expand ``data`` to at most ``max_length`` bytes."""
+    def decompress(self, data: memoryview, max_length: int, /) -> bytes: ...
 
 
 class ByteCodec(ABC):

@@ -285,11 +285,6 @@ class WriteQueue:
             stop += 1
         return self._cell_at[head:stop].tolist(), start_at[head:stop].tolist(), rows
 
-    def before(self, position: int) -> tuple[Indices, Indices, Indices]:
-        """What :meth:`overtaken` returns, as arrays."""
-        cells, starts, rows = (np.array(column, np.int64) for column in self.overtaken(position))
-        return cells, starts, rows
-
     def rows_alive(self, table: Indices) -> NDArray[np.bool_]:
         """For each living entry, oldest first: whether it begins a row."""
         queued = slice(*self.ends)

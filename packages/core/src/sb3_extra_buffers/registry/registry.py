@@ -37,15 +37,13 @@ Scalar = Union[bool, int, float, str, None]
 
 
 class Plugin(Protocol):
-    """The part that codec plugins and heap plugins have in common."""
+    """What plugins of all kinds have: the protocol that they were written against, and one line for listings."""
 
     @property
-    def protocol(self) -> int:
-        """The protocol number that the plugin was written against, as a literal."""
+    def protocol(self) -> int: ...
 
     @property
-    def summary(self) -> str:
-        """One line for listings."""
+    def summary(self) -> str: ...
 
 
 def complete_parameters(
@@ -116,7 +114,7 @@ def unknown_name(kind: str, name: str, installed: Collection[str], homes: Mappin
 def _hint(kind: str, name: str, installed: Collection[str], homes: Mapping[str, str]) -> str:
     known = {*installed, *homes}
     if name in homes:
-        return _install(name, homes)
+        return f"{name!r} is not installed. Run: {install_command(homes[name])}"
     attached = re.fullmatch(r"(.*?)(-?[0-9]+)", name)
     if attached and attached[1] in known:
         return f"The level of a name with a dash or a digit follows a slash: {attached[1]}/{attached[2]}"
@@ -124,12 +122,8 @@ def _hint(kind: str, name: str, installed: Collection[str], homes: Mapping[str, 
     nearest = longer or difflib.get_close_matches(name.lower(), sorted(known), n=1)
     if not nearest:
         return f"Check the spelling, or install the distribution that provides this {kind}."
-    missing = [_install(guess, homes) for guess in nearest[:1] if guess not in installed]
-    return " ".join([f"Did you mean {' or '.join(map(repr, nearest))}?", *missing])
-
-
-def _install(name: str, homes: Mapping[str, str]) -> str:
-    return f"{name!r} is not installed. Run: {install_command(homes[name])}"
+    guess = f"Did you mean {' or '.join(map(repr, nearest))}?"
+    return guess if nearest[0] in installed else f"{guess} {_hint(kind, nearest[0], installed, homes)}"
 
 
 P = TypeVar("P", bound=Plugin)
