@@ -185,7 +185,7 @@ def sample_path() -> str:
             PALE_ORANGE,
         ),
         (
-            "compressed, memory",
+            "compressed, frames",
             "ObservationStorage, BatchMemory",
             "takes memory for obs and for next_obs",
             "the memory of an earlier batch, if that is no longer in use",

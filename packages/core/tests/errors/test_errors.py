@@ -131,6 +131,6 @@ def test_pickling_keeps_type_fields_and_message(error, builtin, words):
 
 
 def test_every_public_error_is_in_the_drawing_and_in_the_examples():
-    concrete = {name for name in errors.__all__ if not getattr(errors, name).__subclasses__()}
-    assert {type(error).__name__ for error, _, _ in EXAMPLES} == concrete
-    assert all(name in errors.__doc__ for name in errors.__all__)
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, ExtraBuffersError)]
+    assert {type(error) for error, _, _ in EXAMPLES} == {kind for kind in kinds if not kind.__subclasses__()}
+    assert all(kind.__name__ in errors.__doc__ for kind in kinds)

@@ -10,7 +10,7 @@ import pytest
 from sb3_extra_buffers.codecs.plugin import CODEC_HOMES
 from sb3_extra_buffers.errors import FileVersionError, MissingExtraError
 from sb3_extra_buffers.errors.install import install_command
-from sb3_extra_buffers.registry.discovery import unknown_name
+from sb3_extra_buffers.registry.registry import unknown_name
 
 ISAL = "sb3-extra-buffers-codec-isal"
 

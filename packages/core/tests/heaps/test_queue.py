@@ -17,7 +17,7 @@ def test_rows_stay_apart_when_their_first_entry_dies():
             position += 3
     alive = table[[1, 2, 4, 5, 0, 7, 8]]
     assert queue.rows_alive(table).tolist() == [True, False, True, False, True, False, False]
-    cells, starts, rows = queue.before(int(alive[0]) + 1)
+    cells, starts, rows = map(np.array, queue.overtaken(int(alive[0]) + 1))
     queue.ends[0] += len(cells)
     living = table[cells] == starts
     assert cells[living].tolist() == [1, 2]

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from sb3_extra_buffers.memory import extended, untouched, used_part
+from sb3_extra_buffers.memory import untouched
 
 
 @pytest.mark.parametrize("shape", [5, (3, 4), 100_000, (10, 0), (70, 1000)])
@@ -20,17 +20,6 @@ def test_it_is_what_numpy_returns(shape, dtype):
     assert (found == 7).all()
 
 
-@pytest.mark.parametrize("content", [[], [0, 0], [3], [0, 3, 0, 5, 0]])
-def test_a_pickle_needs_no_zeros_at_the_end(content):
-    array = untouched(50_000, np.int32)
-    array[: len(content)] = content
-    part = used_part(array)
-    assert len(part) == len(np.trim_zeros(np.array(content), "b"))
-    twin = extended(part, 50_000)
-    np.testing.assert_array_equal(twin, array)
-    assert twin.dtype == np.int32
-
-
 def test_more_than_there_is_is_refused():
     with pytest.raises(MemoryError, match="refused"):
         untouched(1 << 60)
@@ -40,7 +29,7 @@ def test_more_than_there_is_is_refused():
 def test_only_pages_that_are_written_to_take_memory():
     script = """
 import numpy as np
-from sb3_extra_buffers.memory import extended, untouched, used_part
+from sb3_extra_buffers.memory import untouched
 def resident():
     lines = open("/proc/self/status").read().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) * 1024

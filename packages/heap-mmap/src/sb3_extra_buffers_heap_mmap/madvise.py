@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from sb3_extra_buffers.heaps.restore import SavedBytes
+from sb3_extra_buffers.heaps.block import SavedBytes
 from sb3_extra_buffers.memory import Indices, address_of, mapping_of
 
 #: A page fault also maps neighbouring pages that are in memory already: up to this much, aligned to it, on Linux.

@@ -14,8 +14,7 @@ import numpy as np
 
 from sb3_extra_buffers.errors import HeapFullError, HeapStateError, ParameterError
 from sb3_extra_buffers.heaps import HeapPlugin, hookimpl
-from sb3_extra_buffers.heaps.block import Block
-from sb3_extra_buffers.heaps.restore import SavedBytes
+from sb3_extra_buffers.heaps.block import Block, SavedBytes
 from sb3_extra_buffers.heaps.ring import RingHeap
 from sb3_extra_buffers.memory import Attribute, Bytes, ByteSource, Indices, write_all
 from sb3_extra_buffers.registry import Scalar

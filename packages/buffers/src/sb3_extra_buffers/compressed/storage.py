@@ -23,8 +23,8 @@ from sb3_extra_buffers.compressed.options import FRAMES, StorageOptions
 from sb3_extra_buffers.compressed.prefetch import BATCHES_AT_ONCE, GuardedStore, Worker
 from sb3_extra_buffers.errors import HeapStateError, ParameterError
 from sb3_extra_buffers.frames import CachingKernels, Contiguity
+from sb3_extra_buffers.frames.batch_memory import BLOCKS, BatchMemory
 from sb3_extra_buffers.heaps import FileHeap, Heap, StatefulHeap, StrictHeap
-from sb3_extra_buffers.memory import BLOCKS, BatchMemory
 from sb3_extra_buffers.stores import (
     AUTO,
     SPEED,

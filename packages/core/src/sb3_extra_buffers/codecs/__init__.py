@@ -13,8 +13,7 @@ from sb3_extra_buffers.codecs.plugin import (
     parse,
     registry,
 )
-from sb3_extra_buffers.codecs.protocol import BatchCodec, Codec, ThreadedCodec
-from sb3_extra_buffers.codecs.spec import CellSpec, CodecSpec
+from sb3_extra_buffers.codecs.protocol import BatchCodec, CellSpec, Codec, CodecSpec, ThreadedCodec
 from sb3_extra_buffers.registry import hookimpl
 
 __all__ = [

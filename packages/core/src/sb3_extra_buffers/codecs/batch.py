@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterable
+from functools import cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from sb3_extra_buffers.codecs.protocol import BatchCodec, Codec
 from sb3_extra_buffers.errors import CellMismatchError, HeapStateError, ParameterError, PayloadError
-from sb3_extra_buffers.memory import Bytes, ByteSource, Indices, check_room, check_rows
+from sb3_extra_buffers.memory import Buffer, Bytes, ByteSource, Indices, check_room, check_rows
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 #: More threads would compete with the environments and with torch for the same cores.
 MAX_AUTOMATIC_THREADS = 4
 
+#: What a caller may ask for is not limited; the rest then waits for a thread.
+_MAX_THREADS = 64
 _NAME = "sb3-extra-buffers"
-_pool: ThreadPoolExecutor | None = None
-_pool_size = 0
 
 
 def encode_batch(codec: Codec, rows: Bytes, out: Bytes) -> Indices:
@@ -36,7 +36,9 @@ def encode_batch(codec: Codec, rows: Bytes, out: Bytes) -> Indices:
     """
     check_rows(codec.spec.name, "rows", rows, None, codec.cell.nbytes)
     check_room(codec.spec.name, "out", out, len(rows) * codec.max_encoded_nbytes)
-    return codec.encode_batch(rows, out) if _has_batches(codec) else _encode_loop(codec, rows, out)
+    if _has_batches(codec):
+        return codec.encode_batch(rows, out)
+    return encode_each(lambda row: memoryview(codec.encode(row)).cast("B"), rows, out)
 
 
 def decode_batch(
@@ -65,7 +67,7 @@ def decode_batch(
         hint = "It was never written, or was evicted before it was located."
         raise HeapStateError(name, asked, "its cell has no payload (position -1)", hint)
     check_rows(name, "out", out, len(starts), codec.cell.nbytes, writable=True)
-    decode = codec.decode_batch if _has_batches(codec) else partial(_decode_loop, codec)
+    decode = codec.decode_batch if _has_batches(codec) else partial(decode_each, codec.decode_into)
 
     def work(part: slice) -> None:
         try:
@@ -99,21 +101,26 @@ def _thread_count(codec: Any, nbytes: int, threads: int | None) -> int:
     return 1 if share is None else min(automatic_threads(), nbytes // share)
 
 
-def _encode_loop(codec: Codec, rows: Bytes, out: Bytes) -> Indices:
-    lengths, end, target = np.empty(len(rows), np.int64), 0, memoryview(out)
-    for index, row in enumerate(rows):
-        payload = memoryview(codec.encode(row)).cast("B")
+def encode_each(encode: Callable[[Any], Buffer], cells: Iterable[Buffer], out: Bytes) -> Indices:
+    """Encode cells one by one, the payloads contiguous in ``out``, and return their lengths."""
+    lengths, end, target = [], 0, memoryview(out)
+    for cell in cells:
+        payload = encode(cell)
         start, end = end, end + len(payload)
         target[start:end] = payload
-        lengths[index] = len(payload)
-    return lengths
+        lengths.append(len(payload))
+    return np.array(lengths, np.int64)
 
 
-def _decode_loop(codec: Codec, source: ByteSource, starts: Indices, lengths: Indices, out: Bytes) -> None:
-    index = 0
+def decode_each(
+    decode: Callable[[Any, Any], None], source: ByteSource, starts: Indices, lengths: Indices, cells: Iterable[Buffer]
+) -> None:
+    """Decode payloads one by one into memory for cells. An error says which of them it is about."""
+    index, view = 0, source.view
     try:
-        for index, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist())):
-            codec.decode_into(source.view(start, length), out[index])
+        for start, length, cell in zip(starts.tolist(), lengths.tolist(), cells):
+            decode(view(start, length), cell)
+            index += 1
     except PayloadError as error:
         error.index = index
         raise
@@ -140,8 +147,7 @@ def run_split(work: Callable[[slice], None], count: int, threads: int) -> None:
         return
     edges = [count * part // threads for part in range(threads + 1)]
     slices = [slice(low, high) for low, high in pairwise(edges)]
-    pool = _get_pool(threads - 1)
-    futures = [pool.submit(work, part) for part in slices[1:]]
+    futures = [_pool().submit(work, part) for part in slices[1:]]
     try:
         work(slices[0])
     finally:
@@ -152,20 +158,14 @@ def run_split(work: Callable[[slice], None], count: int, threads: int) -> None:
             raise error
 
 
-def _get_pool(workers: int) -> ThreadPoolExecutor:
+@cache
+def _pool() -> ThreadPoolExecutor:
     from concurrent.futures import ThreadPoolExecutor  # brings logging along, which most processes never need
 
-    global _pool, _pool_size
-    if _pool is None or _pool_size < workers:
-        _pool, _pool_size = ThreadPoolExecutor(workers, thread_name_prefix=_NAME), workers
-    return _pool
-
-
-def _forget_pool() -> None:
-    global _pool, _pool_size
-    _pool, _pool_size = None, 0
+    # It starts a thread only if all that it has are busy.
+    return ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix=_NAME)
 
 
 # Threads do not survive a fork: a child that inherited the pool would wait forever.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
+    os.register_at_fork(after_in_child=_pool.cache_clear)

@@ -6,10 +6,9 @@ import zlib
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Protocol
 
-import numpy as np
-
+from sb3_extra_buffers.codecs.batch import decode_each, encode_each
 from sb3_extra_buffers.codecs.plugin import bind
-from sb3_extra_buffers.codecs.spec import CellSpec, CodecSpec
+from sb3_extra_buffers.codecs.protocol import CellSpec, CodecSpec
 from sb3_extra_buffers.errors import PayloadError
 from sb3_extra_buffers.memory import Buffer, Bytes, ByteSource, Indices, check_room, check_rows, view_bytes
 
@@ -20,15 +19,12 @@ class Decompressor(Protocol):
     """What ``zlib.decompressobj()``, ``bz2.BZ2Decompressor()`` and ``lzma.LZMADecompressor()`` have in common."""
 
     @property
-    def eof(self) -> bool:
-        """Whether the end of the stream was reached."""
+    def eof(self) -> bool: ...
 
     @property
-    def unused_data(self) -> bytes:
-        """What followed the stream."""
+    def unused_data(self) -> bytes: ...
 
-    def decompress(self, data: memoryview, max_length: int, /) -> bytes:
-        """Expand ``data`` to at most ``max_length`` bytes."""
+    def decompress(self, data: memoryview, max_length: int, /) -> bytes: ...
 
 
 class ByteCodec(ABC):
@@ -97,40 +93,21 @@ class ByteCodec(ABC):
 
     def encode(self, cell: Buffer, /) -> Buffer:
         view = self.cell.view(self.spec.name, "cell", cell)
-        payload = self.compress(view)
-        return payload if len(payload) < self.max_encoded_nbytes else bytes(self._raw(view))
+        payload = self._encode(view)
+        return bytes(view) if payload is view else payload
 
     def decode_into(self, payload: Buffer, out: Buffer, /) -> None:
         target = self.cell.view(self.spec.name, "out", out, writable=True)
-        source = view_bytes(self.spec.name, "payload", payload)
-        self._decode(source, target)
+        self._decode(view_bytes(self.spec.name, "payload", payload), target)
 
     def encode_batch(self, rows: Bytes, out: Bytes, /) -> Indices:
         check_rows(self.spec.name, "rows", rows, None, self.cell.nbytes)
         check_room(self.spec.name, "out", out, len(rows) * self.max_encoded_nbytes)
-        nbytes, limit, end = self.cell.nbytes, self.max_encoded_nbytes, 0
-        lengths = np.empty(len(rows), np.int64)
-        cells, target = memoryview(rows.reshape(-1)), memoryview(out)
-        for index in range(len(rows)):
-            cell = cells[index * nbytes : (index + 1) * nbytes]
-            payload = self.compress(cell)
-            if len(payload) >= limit:
-                payload = self._raw(cell)
-            start, end = end, end + len(payload)
-            target[start:end] = payload
-            lengths[index] = len(payload)
-        return lengths
+        return encode_each(self._encode, self._cells(rows), out)
 
     def decode_batch(self, source: ByteSource, starts: Indices, lengths: Indices, out: Bytes, /) -> None:
         check_rows(self.spec.name, "out", out, len(starts), self.cell.nbytes, writable=True)
-        nbytes, view, decode, target = self.cell.nbytes, source.view, self._decode, memoryview(out.reshape(-1))
-        index = 0
-        try:
-            for index, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist())):
-                decode(view(start, length), target[index * nbytes : (index + 1) * nbytes])
-        except PayloadError as error:
-            error.index = index
-            raise
+        decode_each(self._decode, source, starts, lengths, self._cells(out))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.spec} for {self.cell}>"
@@ -139,29 +116,34 @@ class ByteCodec(ABC):
         # Contexts and compiled code cannot be pickled; the name and the parameters can.
         return bind, (self.spec, self.cell)
 
-    def _decode(self, payload: memoryview, out: memoryview) -> None:
-        if not len(payload):
-            raise PayloadError(self.spec.name, 0, "it is empty")
+    def _cells(self, rows: Bytes) -> list[memoryview]:
+        flat, nbytes = memoryview(rows.reshape(-1)), self.cell.nbytes
+        return [flat[begin : begin + nbytes] for begin in range(0, len(flat), nbytes)]
+
+    def _encode(self, cell: memoryview) -> Buffer:
+        payload = self.compress(cell)
         if len(payload) < self.max_encoded_nbytes:
+            return payload
+        return bytes(cell) + _checksum(cell) if self.detects_corruption else cell
+
+    def _decode(self, payload: memoryview, out: memoryview) -> None:
+        nbytes = len(payload)
+        if 0 < nbytes < self.max_encoded_nbytes:
             try:
                 self.decompress_into(payload, out)
             except PayloadError:
                 raise  # also where library_errors has ValueError in it
             except self.library_errors as error:
-                raise PayloadError(self.spec.name, len(payload), str(error)) from error
-        elif len(payload) > self.max_encoded_nbytes:
-            problem = f"no payload of this codec is longer than {self.max_encoded_nbytes} bytes"
-            raise PayloadError(self.spec.name, len(payload), problem)
-        else:
-            self._decode_raw(payload, out)
-
-    def _raw(self, cell: memoryview) -> Buffer:
-        if not self.detects_corruption:
-            return cell
-        return bytes(cell) + zlib.crc32(cell).to_bytes(_CRC_NBYTES, "little")
-
-    def _decode_raw(self, payload: memoryview, out: memoryview) -> None:
+                raise PayloadError(self.spec.name, nbytes, str(error)) from error
+            return
+        if nbytes != self.max_encoded_nbytes:
+            longer = f"no payload of this codec is longer than {self.max_encoded_nbytes} bytes"
+            raise PayloadError(self.spec.name, nbytes, longer if nbytes else "it is empty")
         cell = payload[: len(out)]
-        if self.detects_corruption and zlib.crc32(cell) != int.from_bytes(payload[len(out) :], "little"):
-            raise PayloadError(self.spec.name, len(payload), "the checksum of the raw cell does not match")
+        if self.detects_corruption and payload[len(out) :] != _checksum(cell):
+            raise PayloadError(self.spec.name, nbytes, "the checksum of the raw cell does not match")
         out[:] = cell
+
+
+def _checksum(cell: memoryview) -> bytes:
+    return zlib.crc32(cell).to_bytes(_CRC_NBYTES, "little")

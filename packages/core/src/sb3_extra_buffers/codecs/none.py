@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sb3_extra_buffers.codecs.byte_codec import ByteCodec
 from sb3_extra_buffers.codecs.plugin import CodecPlugin
-from sb3_extra_buffers.codecs.spec import CellSpec, CodecSpec
+from sb3_extra_buffers.codecs.protocol import CellSpec, CodecSpec
 from sb3_extra_buffers.registry import hookimpl
 
 

@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from sb3_extra_buffers.codecs.protocol import Codec
-from sb3_extra_buffers.codecs.spec import CellSpec, CodecSpec
+from sb3_extra_buffers.codecs.protocol import CellSpec, Codec, CodecSpec
 from sb3_extra_buffers.errors import ExtraBuffersError, ParameterError, PluginLoadError, PluginProtocolError
-from sb3_extra_buffers.registry import PluginKind, Registry, Scalar, complete_parameters, hookspec
+from sb3_extra_buffers.registry import PluginKind, Registry, Scalar, complete_parameters
 from sb3_extra_buffers.registry.homes import CODEC_HOMES
 
 #: The version of the codec contract that this core speaks. Raised only when existing codecs would break.
@@ -109,19 +108,10 @@ class CodecPlugin:
         raise ParameterError(owner, "level", level, allowed, hint)
 
 
-class CodecHooks:
-    """The hook of a codec plugin."""
-
-    @hookspec(historic=True)
-    def sb3_extra_buffers_codec(self) -> CodecPlugin:  # type: ignore[empty-body]
-        """Return the codec that this module offers. One module, one codec, one entry point."""
-
-
 registry: Registry[CodecPlugin] = Registry(
     PluginKind(
         label="codec",
         group="sb3_extra_buffers.codecs",
-        hooks=CodecHooks,
         hook="sb3_extra_buffers_codec",
         plugin_type=CodecPlugin,
         protocol=CODEC_PROTOCOL,
@@ -130,9 +120,7 @@ registry: Registry[CodecPlugin] = Registry(
 )
 
 
-def names() -> tuple[str, ...]:
-    """The names of all installed codecs, sorted. Reads metadata; imports no plugin."""
-    return registry.names()
+names = registry.names
 
 
 def parse(codec: CodecLike) -> CodecSpec:

@@ -39,34 +39,6 @@ from typing import Any
 
 from sb3_extra_buffers.errors.install import install_command
 
-__all__ = [
-    "BufferStateError",
-    "CellMismatchError",
-    "CodecError",
-    "DeviceError",
-    "ExtraBuffersError",
-    "FileContentError",
-    "FileDamagedError",
-    "FileError",
-    "FileMissingError",
-    "FileReadError",
-    "FileVersionError",
-    "FileWriteError",
-    "ForeignFileError",
-    "HeapError",
-    "HeapFullError",
-    "HeapStateError",
-    "MissingExtraError",
-    "ObservationError",
-    "ParameterError",
-    "PayloadError",
-    "PluginConflictError",
-    "PluginError",
-    "PluginLoadError",
-    "PluginProtocolError",
-    "UnknownPluginError",
-]
-
 
 class ExtraBuffersError(Exception):
     """Root of every error that this project raises on purpose.
@@ -225,10 +197,10 @@ class HeapFullError(HeapError, MemoryError):
     never_fits: bool = False
 
     def explain(self) -> str:
-        if not self.capacity:
-            return _join(f"{self.heap}: could not allocate {self.needed} bytes.", self.hint)
-        needed = f"{self.heap}: {self.needed} bytes were needed at once, the capacity is {self.capacity} bytes."
-        return _join(needed, self.hint)
+        problem = f"could not allocate {self.needed} bytes"
+        if self.capacity:
+            problem = f"{self.needed} bytes were needed at once, the capacity is {self.capacity} bytes"
+        return _join(f"{self.heap}: {problem}.", self.hint)
 
 
 @dataclass(eq=False)
@@ -291,10 +263,9 @@ class FileDamagedError(FileError, ValueError):
     hint: str = "Use another copy of it."
 
     def explain(self) -> str:
-        named = "; ".join(self.damage[:_NAMED])
-        rest = len(self.damage) - _NAMED
-        more = f"; and {rest} more" if rest > 0 else ""
-        return _join(f"{self.path} is damaged: {named}{more}.", self.hint)
+        more = f"and {len(self.damage) - _NAMED} more" if len(self.damage) > _NAMED else ""
+        named = "; ".join(filter(None, [*self.damage[:_NAMED], more]))
+        return _join(f"{self.path} is damaged: {named}.", self.hint)
 
 
 @dataclass(eq=False)

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import FileDamagedError, HeapFullError
-from sb3_extra_buffers.heaps.block import Block, SavedBlock
+from sb3_extra_buffers.heaps.block import Block, adopt, log_parts
 from sb3_extra_buffers.heaps.plugin import HeapPlugin
-from sb3_extra_buffers.heaps.restore import LogPart, adopt, log_parts
 from sb3_extra_buffers.heaps.state import Log, State, Unread
 from sb3_extra_buffers.heaps.table import TableHeap
 from sb3_extra_buffers.memory import NOTHING, Attribute, Bytes, Columns, Indices, publish
@@ -41,6 +40,12 @@ class _Segment:
     #: The log that the segment is saved in, and the position of its first byte there.
     log: int = 0
     log_begin: int = 0
+
+    def saved(self, used: int) -> Log:
+        return Log(str(self.log), self.log_begin, self.log_begin + used, self._read)
+
+    def _read(self, low: int, high: int) -> list[Bytes]:
+        return [np.frombuffer(self.block.view(low - self.log_begin, high - low), np.uint8)]
 
 
 #: By number of a segment: the end of its used part, and how many payloads were copied to it.
@@ -80,11 +85,7 @@ class MemoryHeap(TableHeap):
         self._begin(*self._open(_MIN_SEGMENT))
 
     def _arrays(self, size: int, *begin: Any) -> list[Attribute]:
-        """New arrays with an entry for each segment.
-
-        :param size: how many segments there is room for
-        :param begin: the beginning of each array; the rest is 0
-        """
+        """New arrays with room for so many segments, which begin with this content; the rest is 0."""
         bases, limits, counts = np.zeros(size, np.uint64), np.zeros(size, np.int64), np.zeros(size, np.int64)
         for array, content in zip((bases, limits, counts), begin):
             array[: len(content)] = content
@@ -322,7 +323,7 @@ class MemoryHeap(TableHeap):
         kept = [(number, self._segments[number], self._limit_of[number]) for number in np.flatnonzero(self._counts)]
         found.facts["segments"] = [[int(number), part.log, part.log_begin, used] for number, part, used in kept]
         found.facts["logs"] = self._logs
-        found.logs += [_log_of(segment, used) for _, segment, used in kept]
+        found.logs += [segment.saved(used) for _, segment, used in kept]
         return found
 
     def _resume(self, snapshot: dict[str, Any]) -> None:
@@ -336,31 +337,18 @@ class MemoryHeap(TableHeap):
         count = max((number for number, _, _ in adopted), default=-1) + 1
         self._segments = [_GONE] * count
         publish((), (), (), self._arrays(count + 8))
-        for found in adopted:
-            self._adopt(*found)
+        for number, part, payloads in adopted:
+            piece, block = part.piece, self._saved(part.piece.raw)
+            if not block.reusable:
+                self._unread = piece.unread
+            nbytes = len(piece.content if block.reusable else piece.raw)  # a copy is compared now
+            self._begin(number, _Segment(block, part.log, piece.begin), nbytes, payloads)
         self._logs = state.number("logs", 0, 1 << 62)
         self._begin(*self._open(_MIN_SEGMENT))
 
-    def _adopt(self, number: int, part: LogPart, payloads: int) -> None:
-        """Take over a saved segment."""
-        piece, block = part.piece, self._saved(part.piece.raw)
-        if isinstance(block, SavedBlock):
-            self._unread = piece.unread
-        nbytes = len(piece.raw if isinstance(block, SavedBlock) else piece.content)  # a copy is compared now
-        self._begin(number, _Segment(block, part.log, piece.begin), nbytes, payloads)
-
     def _saved(self, content: Bytes) -> Block:
         """A block for saved bytes, which stay in their file."""
-        return SavedBlock(content)
-
-
-def _log_of(segment: _Segment, used: int) -> Log:
-    begin, block = segment.log_begin, segment.block
-
-    def read(low: int, high: int) -> list[Bytes]:
-        return [np.frombuffer(block.view(low - begin, high - low), np.uint8)]
-
-    return Log(str(segment.log), begin, begin + used, read)
+        return Block(content, reusable=False)
 
 
 @hookimpl

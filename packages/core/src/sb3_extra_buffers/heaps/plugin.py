@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sb3_extra_buffers.errors import PluginProtocolError
 from sb3_extra_buffers.heaps.protocol import Heap
-from sb3_extra_buffers.registry import PluginKind, Registry, Scalar, complete_parameters, hookspec
+from sb3_extra_buffers.registry import PluginKind, Registry, Scalar, complete_parameters
 from sb3_extra_buffers.registry.homes import HEAP_HOMES
 
 #: The version of the heap contract that this core speaks.
@@ -45,19 +45,10 @@ class HeapPlugin:
         return complete_parameters(f"heap {name!r}", given, self.parameters, self.required)
 
 
-class HeapHooks:
-    """The hook of a heap plugin."""
-
-    @hookspec(historic=True)
-    def sb3_extra_buffers_heap(self) -> HeapPlugin:  # type: ignore[empty-body]
-        """Return the heap that this module offers. One module, one heap, one entry point."""
-
-
 registry: Registry[HeapPlugin] = Registry(
     PluginKind(
         label="heap",
         group="sb3_extra_buffers.heaps",
-        hooks=HeapHooks,
         hook="sb3_extra_buffers_heap",
         plugin_type=HeapPlugin,
         protocol=HEAP_PROTOCOL,
@@ -66,9 +57,7 @@ registry: Registry[HeapPlugin] = Registry(
 )
 
 
-def names() -> tuple[str, ...]:
-    """The names of all installed heaps, sorted. Reads metadata; imports no plugin."""
-    return registry.names()
+names = registry.names
 
 
 def create(name: str, cells: int, **parameters: Scalar) -> Heap:

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.errors import HeapFullError, ParameterError
-from sb3_extra_buffers.heaps.block import Block
+from sb3_extra_buffers.errors import HeapFullError
+from sb3_extra_buffers.heaps.block import Block, SavedBytes, covering
 from sb3_extra_buffers.heaps.plugin import HeapPlugin
-from sb3_extra_buffers.heaps.restore import SavedBytes, covering
 from sb3_extra_buffers.heaps.state import Log, State, StateError, within
 from sb3_extra_buffers.heaps.table import TableHeap
 from sb3_extra_buffers.memory import NOTHING, Attribute, Bytes, Columns, Indices, publish
@@ -40,9 +39,7 @@ class RingHeap(TableHeap):
     def __init__(self, cells: int, capacity: int) -> None:
         super().__init__(cells)
         if isinstance(capacity, bool) or not isinstance(capacity, (int, np.integer)) or capacity < 1:
-            raise ParameterError(
-                f"heap {self.label!r}", "capacity", capacity, "it must be a number of bytes, at least 1"
-            )
+            raise self._refused("capacity", capacity, "it must be a number of bytes, at least 1")
         self._capacity = int(capacity)
         self._block = self._allocate()
         self._queue = WriteQueue(self.cells)
@@ -129,16 +126,9 @@ class RingHeap(TableHeap):
         self._write(starts[0] % self._capacity, payloads[:cut])
         if cut < len(payloads):
             self._write((tail - len(payloads) + cut) % self._capacity, payloads[cut:])
-        queue, totals = self._queue, self._totals
-        entries = queue.append(cells, starts, self._starts)
-        start_of, length_of, live, count = self._start_of, self._length_of, totals[0] + len(payloads), len(cells)
-        for cell in cells:
-            live -= length_of[cell]
-        publish(
-            [start_of] * count + [length_of] * count + [queue.ends, totals, totals, *also[0]],
-            cells + cells + [1, 0, 1, *also[1]],
-            starts + lengths + [entries, live, tail, *also[2]],
-        )
+        end = self._queue.append(cells, starts, self._starts)
+        ends = [self._queue.ends, self._totals, *also[0]], [1, 1, *also[1]], [end, tail, *also[2]]
+        self._record(cells, starts, lengths, ends)
 
     def _plan(self, lengths: list[int], total: int) -> tuple[list[int], int]:
         """Positions of a row, and how many of its bytes are before the end of the ring."""
@@ -164,21 +154,17 @@ class RingHeap(TableHeap):
         if not attributes and not queue.begins_before(oldest):
             return
         overtaken, starts, rows = queue.overtaken(oldest)
-        start_of, length_of, live = self._start_of, self._length_of, self._totals[0]
         gone, evicted, lost_rows = [], [], set()
         for cell, start, row in zip(overtaken, starts, rows):
-            if start_of[cell] == start:
+            if self._start_of[cell] == start:
                 gone.append(cell)
-                live -= length_of[cell]
                 if cell not in cells:
                     evicted.append(cell)
                     lost_rows.add(row)
         if evicted:
             attributes.append(self._counting(evicted, len(lost_rows)))
-        count = len(gone)
-        targets = [start_of] * count + [length_of] * count + [queue.ends, self._totals]
-        values = [-1] * count + [0] * count + [queue.ends[0] + len(rows), live]
-        publish(targets, gone + gone + [0, 0], values, attributes)
+        head = [queue.ends], [0], [queue.ends[0] + len(rows)]
+        self._record(gone, [-1] * len(gone), [0] * len(gone), head, attributes)
 
     def state(self) -> State:
         found, begin = self._table_state(), self._queue.oldest(self._tail)
@@ -298,11 +284,6 @@ class WriteQueue:
             rows.append(row)
             stop += 1
         return self._cell_at[head:stop].tolist(), start_at[head:stop].tolist(), rows
-
-    def before(self, position: int) -> tuple[Indices, Indices, Indices]:
-        """What :meth:`overtaken` returns, as arrays."""
-        cells, starts, rows = (np.array(column, np.int64) for column in self.overtaken(position))
-        return cells, starts, rows
 
     def rows_alive(self, table: Indices) -> NDArray[np.bool_]:
         """For each living entry, oldest first: whether it begins a row."""

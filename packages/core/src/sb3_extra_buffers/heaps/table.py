@@ -42,7 +42,7 @@ class TableHeap(ABC):
 
     def __init__(self, cells: int) -> None:
         if isinstance(cells, bool) or not isinstance(cells, (int, np.integer)) or cells < 1:
-            raise ParameterError(f"heap {self.label!r}", "cells", cells, "it must be an integer of at least 1")
+            raise self._refused("cells", cells, "it must be an integer of at least 1")
         try:
             # Cells that are never used take no memory. A length of 0 means that there is no payload.
             self._starts = untouched(int(cells), np.int64)
@@ -107,8 +107,7 @@ class TableHeap(ABC):
         if len(set(numbers)) != len(numbers):
             raise HeapStateError(self.label, f"reserve cells {numbers}", "a cell is named twice in one row")
         if not isinstance(worst_case_bytes, (int, np.integer)) or worst_case_bytes < 0:
-            allowed = "it must be an integer of at least 0"
-            raise ParameterError(f"heap {self.label!r}", "worst_case_bytes", worst_case_bytes, allowed)
+            raise self._refused("worst_case_bytes", worst_case_bytes, "it must be an integer of at least 0")
         staging = self._staging
         if len(staging) < worst_case_bytes:
             try:
@@ -126,8 +125,9 @@ class TableHeap(ABC):
         cells, room, staging = self._reserved
         lengths = np.asarray(lengths)
         sizes: list[int] = lengths.tolist()
-        total = _total(sizes, room) if lengths.shape == (len(cells),) else None
-        if total is None or (lengths.dtype.kind not in "iu" and sizes):
+        is_row = lengths.shape == (len(cells),) and (lengths.dtype.kind in "iu" or not sizes)
+        total = sum(sizes) if is_row else 0
+        if not is_row or total > room or (sizes and min(sizes) < 1) or (total > _MAX_PAYLOAD < max(sizes)):
             raise HeapStateError(
                 self.label,
                 f"commit payloads of {sizes} bytes",
@@ -195,14 +195,14 @@ class TableHeap(ABC):
         count, length_of, live = len(cells), self._length_of, self._totals[0] + sum(lengths)
         for cell in cells:
             live -= length_of[cell]
-        targets = [*[self._start_of] * count, *[length_of] * count, self._totals, *also[0]]
-        publish(targets, [*cells, *cells, 0, *also[1]], [*starts, *lengths, live, *also[2]], attributes)
+        targets = [self._start_of] * count + [length_of] * count + [self._totals, *also[0]]
+        publish(targets, cells + cells + [0, *also[1]], starts + lengths + [live, *also[2]], attributes)
 
-    def _forget(self, cells: list[int]) -> list[int]:
+    def _forget(self, cells: list[int], attributes: Sequence[Attribute] = ()) -> list[int]:
         """Empty these cells and return the positions of their payloads; -1 for those that had none."""
         starts = [self._start_of[cell] if self._length_of[cell] else -1 for cell in cells]
         # Position -1 matches no entry in the queue of a ring.
-        self._record(cells, [-1] * len(cells), [0] * len(cells))
+        self._record(cells, [-1] * len(cells), [0] * len(cells), attributes=attributes)
         return starts
 
     def _evict(self, cells: list[int], rows: int) -> list[int]:
@@ -211,9 +211,7 @@ class TableHeap(ABC):
         :param cells: all of them have a payload
         :param rows: the number of rows that they belong to
         """
-        starts = [self._start_of[cell] for cell in cells]
-        self._record(cells, [-1] * len(cells), [0] * len(cells), attributes=[self._counting(cells, rows)])
-        return starts
+        return self._forget(cells, [self._counting(cells, rows)])
 
     def _counting(self, cells: list[int], rows: int) -> Attribute:
         """The change that counts cells with a payload as evicted."""
@@ -225,14 +223,15 @@ class TableHeap(ABC):
         cells = np.asarray(cells)
         if cells.ndim != 1 or (cells.dtype.kind not in "iu" and cells.size):
             found = f"an array of {cells.dtype} with shape {cells.shape}"
-            raise ParameterError(
-                f"heap {self.label!r}", "cells", found, "it must be a one-dimensional array of integers"
-            )
+            raise self._refused("cells", found, "it must be a one-dimensional array of integers")
         return cells if cells.dtype is _INT64 else cells.astype(np.int64)
 
     def _no_such_cells(self, cells: Indices) -> ParameterError:
         wrong = int(cells.min()) if cells.min() < 0 else int(cells.max())
-        return ParameterError(f"heap {self.label!r}", "cells", wrong, f"cells are numbered 0 to {self.cells - 1}")
+        return self._refused("cells", wrong, f"cells are numbered 0 to {self.cells - 1}")
+
+    def _refused(self, parameter: str, value: object, allowed: str) -> ParameterError:
+        return ParameterError(f"heap {self.label!r}", parameter, value, allowed)
 
     def _outside(self, start: int, length: int) -> HeapStateError:
         found = "the cell has no payload" if start < 0 else "no live payload is there"
@@ -324,13 +323,3 @@ class TableHeap(ABC):
         self._evicted = Evictions(*state.numbers("evicted", 3))
         self._totals[0] = int(lengths.sum(dtype=np.int64))
         return starts, lengths
-
-
-def _total(sizes: list[int], room: int) -> int | None:
-    """The sum of the sizes of payloads; ``None`` if they cannot be right."""
-    total = 0
-    for size in sizes:
-        if not 1 <= size <= _MAX_PAYLOAD:
-            return None
-        total += size
-    return total if total <= room else None

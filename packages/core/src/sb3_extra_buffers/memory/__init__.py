@@ -1,7 +1,6 @@
 """Bytes in memory: views without copies, allocation, mapped files. Codecs and heaps both build on it."""
 
-from sb3_extra_buffers.memory.allocation import BLOCKS, BatchMemory, extended, pages, untouched, used_part
-from sb3_extra_buffers.memory.files import address_of, mapping_of, write_all
+from sb3_extra_buffers.memory.allocation import address_of, mapping_of, pages, untouched, write_all
 from sb3_extra_buffers.memory.publish import NOTHING, Attribute, Columns, publish
 from sb3_extra_buffers.memory.views import (
     Buffer,
@@ -15,10 +14,8 @@ from sb3_extra_buffers.memory.views import (
 )
 
 __all__ = [
-    "BLOCKS",
     "NOTHING",
     "Attribute",
-    "BatchMemory",
     "Buffer",
     "ByteSource",
     "Bytes",
@@ -28,12 +25,10 @@ __all__ = [
     "address_of",
     "check_room",
     "check_rows",
-    "extended",
     "mapping_of",
     "pages",
     "publish",
     "untouched",
-    "used_part",
     "view_bytes",
     "write_all",
 ]

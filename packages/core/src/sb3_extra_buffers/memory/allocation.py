@@ -1,25 +1,17 @@
-"""Memory for arrays: zeros straight from the operating system, and memory of batches that is used again."""
+"""Memory from the operating system: zeroed pages, and mapped files."""
 
 from __future__ import annotations
 
 import math
 import mmap
 import sys
-from collections import deque
-from sys import getrefcount
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sb3_extra_buffers.memory.views import Bytes
-
 #: Smaller arrays are not worth pages of their own.
 _MIN_PAGES_NBYTES = 1 << 14
-#: Smaller batches come from a free list anyway; a larger one is a copy of a whole array rather than a batch.
-_MIN_BATCH_NBYTES, _MAX_BATCH_NBYTES = 1 << 16, 1 << 25
-#: While a batch is created, the previous one is usually still in use.
-BLOCKS = 2
 
 
 def untouched(shape: int | tuple[int, ...], dtype: DTypeLike = np.uint8) -> NDArray[Any]:
@@ -35,19 +27,6 @@ def untouched(shape: int | tuple[int, ...], dtype: DTypeLike = np.uint8) -> NDAr
     return np.frombuffer(pages(count * kind.itemsize), kind).reshape(shape)
 
 
-def used_part(array: NDArray[Any]) -> NDArray[Any]:
-    """A one-dimensional array without the zeros at its end, as pickles store it."""
-    used = np.flatnonzero(array)
-    return array[: used[-1] + 1 if len(used) else 0].copy()
-
-
-def extended(part: NDArray[Any], length: int) -> NDArray[Any]:
-    """The array of which :func:`used_part` is the beginning."""
-    whole = untouched(length, part.dtype)
-    whole[: len(part)] = part
-    return whole
-
-
 def pages(nbytes: int) -> mmap.mmap:
     """Anonymous memory from the operating system, freed when the object is dropped."""
     try:
@@ -59,57 +38,22 @@ def pages(nbytes: int) -> mmap.mmap:
         raise MemoryError(f"The operating system refused {nbytes:,} bytes.") from error
 
 
-def _pop(blocks: deque[Bytes]) -> tuple[Bytes, int]:
-    """The block that was used last, and the number of references to it."""
-    block = blocks.pop()
-    return block, getrefcount(block)
+def write_all(file: BinaryIO, content: bytes | memoryview) -> None:
+    """Write all bytes: the system may accept fewer at a time."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[file.write(rest) :]
 
 
-#: The count for a block that is not in use. How many references the interpreter itself holds depends on its version.
-_UNUSED = _pop(deque([np.empty(0, np.uint8)]))[1]
+def mapping_of(content: NDArray[Any] | memoryview) -> mmap.mmap | None:
+    """The mapping that an array or view lies in; ``None`` if it lies in other memory."""
+    owner: Any = content
+    while owner is not None and not isinstance(owner, mmap.mmap):
+        # numpy keeps a reference to the object that an array was made from, and a view has one to its object.
+        owner = owner.obj if isinstance(owner, memoryview) else getattr(owner, "base", None)
+    return owner
 
 
-class BatchMemory:
-    """Allocates arrays for batches, and reuses their memory once the arrays are dropped.
-
-    The C library returns freed memory of this size to the system, which hands it out again page by page, each of them
-    zeroed: for a batch of 32 images that can take longer than decoding it. Arrays and tensors that view a block hold a
-    reference to it, so a block without references is free.
-
-    :param blocks: for how many batches memory is kept
-    """
-
-    def __init__(self, blocks: int = BLOCKS) -> None:
-        self.blocks = blocks
-        self._blocks: deque[Bytes] = deque(maxlen=blocks)
-
-    @property
-    def nbytes(self) -> int:
-        """How much memory is kept for later batches."""
-        return sum(block.nbytes for block in self._blocks)
-
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """An array with undefined content, like ``numpy.empty``."""
-        nbytes = math.prod(shape) * dtype.itemsize
-        if not _MIN_BATCH_NBYTES <= nbytes <= _MAX_BATCH_NBYTES:
-            return np.empty(shape, dtype)
-        return self._block(nbytes)[:nbytes].view(dtype).reshape(shape)
-
-    def _block(self, nbytes: int) -> Bytes:
-        # A block is removed while it is examined, so that two threads never find the same one. The one that was used
-        # last comes first: it may still be in the cache.
-        for _ in range(len(self._blocks)):
-            try:
-                block, references = _pop(self._blocks)
-            except IndexError:  # another thread took it
-                break
-            if references == _UNUSED and nbytes <= block.nbytes:
-                self._blocks.append(block)
-                return block
-            self._blocks.appendleft(block)
-        block = np.empty(nbytes, np.uint8)
-        self._blocks.append(block)
-        return block
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return BatchMemory, (self.blocks,)  # the blocks belong to the batches
+def address_of(mapping: mmap.mmap) -> int:
+    """The address of the first byte of a mapping."""
+    return np.frombuffer(mapping, np.uint8).ctypes.data

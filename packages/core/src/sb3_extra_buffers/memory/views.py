@@ -58,8 +58,7 @@ def check_rows(
     owner: str, argument: str, rows: Bytes, count: int | None, nbytes: int, *, writable: bool = False
 ) -> None:
     """Refuse a batch that is not ``(count, nbytes)`` contiguous bytes. ``count=None`` accepts any number of rows."""
-    if not isinstance(rows, np.ndarray):
-        raise CellMismatchError(owner, argument, f"an object of type {type(rows).__name__}", "an array of uint8")
+    _check_array(owner, argument, rows, writable)
     fits = rows.ndim == 2 and rows.shape[1] == nbytes and (count is None or len(rows) == count)
     if not fits or rows.dtype != np.uint8 or not rows.flags.c_contiguous:
         layout = "C-contiguous" if rows.flags.c_contiguous else "not C-contiguous"
@@ -67,19 +66,21 @@ def check_rows(
         expected = f"C-contiguous uint8 of shape ({'n' if count is None else count}, {nbytes})"
         hint = "Convert rows of another dtype or shape with rows.reshape(len(rows), -1).view(numpy.uint8)."
         raise CellMismatchError(owner, argument, found, expected, hint)
-    if writable and not rows.flags.writeable:
-        raise CellMismatchError(owner, argument, "read-only", "a writable array")
 
 
 def check_room(owner: str, argument: str, out: Bytes, needed: int) -> None:
     """Refuse an array that does not offer ``needed`` contiguous writable bytes."""
-    if not isinstance(out, np.ndarray):
-        raise CellMismatchError(owner, argument, f"an object of type {type(out).__name__}", "an array of uint8")
-    if not out.flags.writeable:
-        raise CellMismatchError(owner, argument, "read-only", "a writable array")
+    _check_array(owner, argument, out, writable=True)
     if out.dtype != np.uint8 or out.ndim != 1 or len(out) < needed or not out.flags.c_contiguous:
         found = f"an array of {out.dtype} with shape {out.shape}"
         raise CellMismatchError(owner, argument, found, f"at least {needed} contiguous uint8")
+
+
+def _check_array(owner: str, argument: str, array: Bytes, writable: bool) -> None:
+    if not isinstance(array, np.ndarray):
+        raise CellMismatchError(owner, argument, f"an object of type {type(array).__name__}", "an array of uint8")
+    if writable and not array.flags.writeable:
+        raise CellMismatchError(owner, argument, "read-only", "a writable array")
 
 
 class FlatBytes:

@@ -1,24 +1,25 @@
-"""Rules for codecs about cells: what comes back, single and in batches, and the memory that a codec is given."""
+"""Rules for codecs about cells and payloads: what comes back, single and in batches, and from damaged payloads."""
 
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from sb3_extra_buffers.codecs import Codec, decode_batch, encode_batch
-from sb3_extra_buffers.errors import CellMismatchError
+from sb3_extra_buffers.errors import CellMismatchError, PayloadError
 from sb3_extra_buffers.heaps.memory import MemoryHeap
 from sb3_extra_buffers.memory import Bytes, ByteSource, FlatBytes, Indices
 from sb3_extra_buffers.testing.codec_subject import CODEC_RULES, CodecSubject, as_bytes, cases, decoded, sample
 from sb3_extra_buffers.testing.content import (
+    CONTENTS,
     COUNTS,
     DTYPES,
     GuardedRows,
     at_odd_offset,
-    contents,
     expect_steady_memory,
     special_floats,
 )
@@ -27,21 +28,16 @@ from sb3_extra_buffers.testing.rule import NotApplicable, expect, expect_raises
 
 #: Large cells are about counts that run over; every kind of content has been tried on small ones.
 _LARGE = ("constant", "runs", "noise")
-_KINDS = ("runs", "noise")
 _CELLS = ((np.uint8, 33), (np.uint8, 3000), (np.float32, 700))
+_DAMAGED_CELLS = ((np.uint8, 40), (np.uint8, 3000), (np.float32, 700))
 
 
 @CODEC_RULES.rule("round-trip", "Decoding restores every bit of a cell, whatever its dtype, size and content.")
 def round_trip(subject: CodecSubject) -> None:
-    for dtype in DTYPES:
-        for count in COUNTS:
-            codec = subject.bind(dtype, count)
-            for kind, cell in contents(codec.cell):
-                if count > 1000 and kind not in _LARGE:
-                    continue
-                back = decoded(codec, codec.encode(cell))
-                wrong = np.flatnonzero(back != cell)
-                expect(not len(wrong), f"{codec.cell} of {kind}: {len(wrong)} bytes differ, the first at {wrong[:1]}")
+    for dtype, count in itertools.product(DTYPES, COUNTS):
+        for codec, kind, cell, payload in cases(subject, [(dtype, count)], _LARGE if count > 1000 else CONTENTS):
+            wrong = np.flatnonzero(decoded(codec, payload) != cell)
+            expect(not len(wrong), f"{codec.cell} of {kind}: {len(wrong)} bytes differ, the first at {wrong[:1]}")
 
 
 @CODEC_RULES.rule("special-floats", "NaN payloads, both zeros, both infinities and subnormals survive bit for bit.")
@@ -59,34 +55,28 @@ def special_float_bits(subject: CodecSubject) -> None:
 
 @CODEC_RULES.rule("size-bound", "No payload is longer than max_encoded_nbytes, whatever the content.")
 def size_bound(subject: CodecSubject) -> None:
-    for dtype in DTYPES:
-        for count in (1, 2, 3, 7, 64, 255, 256, 257, 3000):
-            codec = subject.bind(dtype, count)
-            for kind, cell in contents(codec.cell, seed=1):
-                length, bound = len(as_bytes(codec.encode(cell))), codec.max_encoded_nbytes
-                expect(length <= bound, f"{codec.cell} of {kind} took {length} bytes, the bound is {bound}")
+    cells = itertools.product(DTYPES, (1, 2, 3, 7, 64, 255, 256, 257, 3000))
+    for codec, kind, _, payload in cases(subject, cells, CONTENTS, seed=1):
+        length, bound = len(payload), codec.max_encoded_nbytes
+        expect(length <= bound, f"{codec.cell} of {kind} took {length} bytes, the bound is {bound}")
 
 
 @CODEC_RULES.rule("repeatable", "Encoding a cell twice gives the same payload.")
 def repeatable(subject: CodecSubject) -> None:
-    codec = subject.bind(np.uint8, 5000)
-    for kind, cell in contents(codec.cell):
-        payloads = {as_bytes(codec.encode(cell)) for _ in range(2)}
-        expect(len(payloads) == 1, f"two payloads of one cell of {kind} differ")
+    for codec, kind, cell, payload in cases(subject, [(np.uint8, 5000)], CONTENTS):
+        expect(as_bytes(codec.encode(cell)) == payload, f"two payloads of one cell of {kind} differ")
 
 
 @CODEC_RULES.rule("cells-alike", "Cells that differ in one byte never get the content of each other, in any order.")
 def cells_alike(subject: CodecSubject) -> None:
-    for dtype, count in ((np.uint8, 3000), (np.float32, 700)):
-        codec = subject.bind(dtype, count)
-        for kind, cell in contents(codec.cell):
-            # Of equal length, and equal at both ends: raw payloads of these differ only in the middle.
-            alike = np.repeat(cell[np.newaxis], 8, axis=0)
-            alike[np.arange(8), np.arange(3, 11) * len(cell) // 14] ^= 1
-            payloads = [as_bytes(codec.encode(row)) for row in alike]
-            for number in (0, 1, 0, 2, 7, 3, 6, 4, 5, 1):
-                wrong = int((decoded(codec, payloads[number]) != alike[number]).sum())
-                expect(not wrong, f"{codec.cell} of {kind}: {wrong} bytes are those of a similar cell")
+    for codec, kind, cell, _ in cases(subject, _CELLS[1:], CONTENTS):
+        # Of equal length, and equal at both ends: raw payloads of these differ only in the middle.
+        alike = np.repeat(cell[np.newaxis], 8, axis=0)
+        alike[np.arange(8), np.arange(3, 11) * len(cell) // 14] ^= 1
+        payloads = [as_bytes(codec.encode(row)) for row in alike]
+        for number in (0, 1, 0, 2, 7, 3, 6, 4, 5, 1):
+            wrong = int((decoded(codec, payloads[number]) != alike[number]).sum())
+            expect(not wrong, f"{codec.cell} of {kind}: {wrong} bytes are those of a similar cell")
 
 
 @CODEC_RULES.rule("codec-leaks", "Encoding and decoding for long leaves the memory of the process as it is.")
@@ -106,11 +96,9 @@ def codec_leaks(subject: CodecSubject) -> None:
 def identity(subject: CodecSubject) -> None:
     if not subject.plugin.identity:
         raise NotApplicable("the plugin does not declare identity")
-    for dtype, count in _CELLS:
-        codec = subject.bind(dtype, count)
+    for codec, kind, cell, payload in cases(subject, _CELLS, CONTENTS):
         expect(codec.max_encoded_nbytes == codec.cell.nbytes, f"the size bound is {codec.max_encoded_nbytes}")
-        for kind, cell in contents(codec.cell):
-            expect(as_bytes(codec.encode(cell)) == cell.tobytes(), f"the payload of {codec.cell} of {kind} differs")
+        expect(payload == cell.tobytes(), f"the payload of {codec.cell} of {kind} differs")
 
 
 @CODEC_RULES.rule("input-unchanged", "Encoding and decoding do not write to their input.")
@@ -127,7 +115,7 @@ def input_unchanged(subject: CodecSubject) -> None:
 )
 def input_not_kept(subject: CodecSubject) -> None:
     codec = subject.bind(np.uint8, 3000)
-    for kind in _KINDS:
+    for kind in ("runs", "noise"):
         cell = sample(codec, kind)
         payload = codec.encode(cell)
         before = as_bytes(payload)
@@ -153,7 +141,16 @@ def fills_output(subject: CodecSubject) -> None:
 )
 def any_buffer(subject: CodecSubject) -> None:
     for codec, _, cell, payload in cases(subject, [(dtype, 600) for dtype in (np.uint8, np.float32, np.int64)]):
-        for name, form in _forms(codec, cell):
+        typed = cell.view(codec.cell.dtype)
+        forms: dict[str, Any] = {
+            "bytes": cell.tobytes(),
+            "bytearray": bytearray(cell.tobytes()),
+            "memoryview": memoryview(cell.tobytes()),
+            "an array of its dtype": typed,
+            "a two-dimensional array": typed.reshape(20, 30),
+            "a read-only array at an odd address": at_odd_offset(cell),
+        }
+        for name, form in forms.items():
             expect(as_bytes(codec.encode(form)) == payload, f"a cell given as {name} has another payload")
         odd = at_odd_offset(np.frombuffer(payload, np.uint8))
         for name, form in (("bytearray", bytearray(payload)), ("an odd address", odd)):
@@ -163,28 +160,16 @@ def any_buffer(subject: CodecSubject) -> None:
             codec.decode_into(payload, out.row)
             expect((out.row == cell).all(), f"an output {offset} bytes off alignment received something else")
             out.expect_bands_intact(f"decoding to an output {offset} bytes off alignment")
-        typed = np.zeros(codec.cell.count, codec.cell.dtype)
+        typed = np.zeros_like(typed)
         codec.decode_into(memoryview(payload), typed)
         expect(typed.tobytes() == cell.tobytes(), f"an output of {codec.cell.dtype.name} received something else")
-
-
-def _forms(codec: Codec, cell: Bytes) -> Iterator[tuple[str, Any]]:
-    typed = cell.view(codec.cell.dtype)
-    yield "bytes", cell.tobytes()
-    yield "bytearray", bytearray(cell.tobytes())
-    yield "memoryview", memoryview(cell.tobytes())
-    yield "an array of its dtype", typed
-    yield "a two-dimensional array", typed.reshape(20, 30)
-    yield "a read-only array at an odd address", at_odd_offset(cell)
 
 
 @CODEC_RULES.rule(
     "wrong-size", "A cell or output of the wrong size, dtype or layout is refused before anything is touched."
 )
 def wrong_size(subject: CodecSubject) -> None:
-    codec = subject.bind(np.uint16, 100)
-    cell = sample(codec)
-    payload = as_bytes(codec.encode(cell))
+    codec, _, cell, payload = next(cases(subject, [(np.uint16, 100)]))
     for wrong in (np.zeros(0, np.uint8), cell[:-1], np.append(cell, np.uint8(0)), np.zeros(50, np.uint16)):
         expect_raises(CellMismatchError, f"a cell of {wrong.nbytes} bytes", codec.encode, wrong)
     for nbytes in (1, codec.cell.nbytes - 1, codec.cell.nbytes + 1):
@@ -256,3 +241,114 @@ def batch_decode(subject: CodecSubject) -> None:
                 what = f"decoding cells {order.tolist()} from {type(source).__name__} on {threads} threads"
                 out.expect_bands_intact(what)
                 expect((out.rows == rows[order]).all(), f"{what} gave something else")
+
+
+def _damaged(payload: bytes, seed: int = 0) -> Iterator[tuple[str, bytes]]:
+    random = np.random.default_rng(seed)
+    size = len(payload)
+    yield "emptied", b""
+    for keep in sorted({1, size // 2, size - 1, *random.integers(0, size, 8).tolist()} - {0, size}):
+        yield f"cut to {keep} of {size} bytes", payload[:keep]
+    for extra in (b"\0", payload[:1], payload, bytes(random.integers(0, 256, 100, np.uint8))):
+        yield f"extended by {len(extra)} bytes", payload + extra
+    # Every bit of the header, where sizes and offsets are, and of the trailer; some of what is between.
+    places = {*range(min(size, 16)), *range(max(0, size - 8), size), *random.integers(0, size, 24).tolist()}
+    for place in sorted(places):
+        for bit in range(8):
+            flipped = bytearray(payload)
+            flipped[place] ^= 1 << bit
+            yield f"altered in bit {bit} of byte {place}", bytes(flipped)
+    if size >= 16:
+        for first, second in random.integers(0, size, (8, 2)).tolist():
+            swapped = bytearray(payload)
+            swapped[first], swapped[second] = swapped[second], swapped[first]
+            yield f"altered by swapping bytes {first} and {second}", bytes(swapped)
+        yield "zeroed in the middle", payload[: size // 2] + bytes(4) + payload[size // 2 + 4 :]
+        repeated = payload[: size // 2] + payload[size // 2 - 4 : size // 2] + payload[size // 2 + 4 :]
+        yield "altered by repeating a block", repeated
+    yield "replaced by noise", bytes(random.integers(0, 256, size, np.uint8))
+
+
+def _attack(codec: Codec, kind: str, damage: str, payload: bytes) -> Bytes | None:
+    """Decode a damaged payload; return the cell, or ``None`` if it was refused."""
+    out = GuardedRows(1, codec.cell.nbytes)
+    what = f"the payload of {codec.cell} of {kind}, {damage},"
+    try:
+        codec.decode_into(payload, out.row)
+        return out.row
+    except PayloadError:
+        return None
+    except Exception as error:
+        raise AssertionError(f"{what} raised {type(error).__name__} instead of PayloadError: {error}") from error
+    finally:
+        out.expect_bands_intact(what)
+
+
+@CODEC_RULES.rule(
+    "damage-contained", "A damaged payload raises PayloadError or decodes to a wrong cell, within bounds."
+)
+def damage_contained(subject: CodecSubject) -> None:
+    for codec, kind, cell, payload in cases(subject, _DAMAGED_CELLS, _LARGE):
+        for damage, damaged in _damaged(payload):
+            _attack(codec, kind, damage, damaged)
+            expect((decoded(codec, payload) == cell).all(), f"after a payload {damage}, sound ones decode wrongly")
+
+
+@CODEC_RULES.rule(
+    "damage-detected", "With detects_corruption, a damaged payload never decodes to a wrong cell in silence."
+)
+def damage_detected(subject: CodecSubject) -> None:
+    for codec, kind, cell, payload in cases(subject, _DAMAGED_CELLS, _LARGE):
+        if not codec.detects_corruption:
+            raise NotApplicable("the codec does not declare detects_corruption")
+        for damage, damaged in _damaged(payload):
+            back = _attack(codec, kind, damage, damaged)
+            silent = back is not None and not (back == cell).all()
+            expect(not silent, f"the payload of {codec.cell} of {kind}, {damage}, gave a wrong cell without an error")
+
+
+@CODEC_RULES.rule("never-empty", "A payload has at least one byte, and an empty one is refused.")
+def never_empty(subject: CodecSubject) -> None:
+    for codec, kind, _, payload in cases(subject, _DAMAGED_CELLS, _LARGE):
+        expect(payload, f"{codec.cell} of {kind} has an empty payload")
+        expect(_attack(codec, kind, "emptied", b"") is None, f"an empty payload decoded to {codec.cell}")
+
+
+@CODEC_RULES.rule("bounded-memory", "A payload that holds far more than a cell is refused without expanding all of it.")
+def bounded_memory(subject: CodecSubject) -> None:
+    small, large = subject.bind(np.uint8, 70_000), subject.bind(np.uint8, 1 << 24)
+    payload = as_bytes(large.encode(bytes(large.cell.nbytes)))
+    out = GuardedRows(1, small.cell.nbytes)
+    tracemalloc.start()
+    try:
+        expect_raises(PayloadError, f"a payload of {large.cell}", small.decode_into, payload, out.row)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    out.expect_bands_intact(f"a payload of {large.cell}")
+    expect(peak < 8 * small.cell.nbytes, f"refusing a payload of {large.cell} took {peak} bytes of memory")
+
+
+@CODEC_RULES.rule(
+    "batch-damage", "A damaged payload in a batch is refused by its number if it is refused alone, and harms no other."
+)
+def batch_damage(subject: CodecSubject) -> None:
+    codec = subject.bind(np.uint8, 300)
+    truth = np.stack([sample(codec, "runs", seed) for seed in range(5)])
+    payloads = [as_bytes(codec.encode(cell)) for cell in truth]
+    for damage, damaged in _damaged(payloads[3]):
+        refused_alone = _attack(codec, "runs", damage, damaged) is None
+        batch = [*payloads[:3], damaged, payloads[4]]
+        lengths = np.array([len(payload) for payload in batch])
+        source = FlatBytes(np.frombuffer(b"".join(batch), np.uint8))
+        out = GuardedRows(5, codec.cell.nbytes)
+        number = None
+        try:
+            decode_batch(codec, source, lengths.cumsum() - lengths, lengths, out.rows)
+            others = [0, 1, 2, 4]
+            expect((out.rows[others] == truth[others]).all(), f"payload 3, {damage}, spoiled other rows of the batch")
+        except PayloadError as error:
+            number = error.index
+        out.expect_bands_intact(f"a batch with a payload {damage}")
+        expected = 3 if refused_alone else None
+        expect(number == expected, f"with payload 3 {damage}, the batch named {number}, expected {expected}")

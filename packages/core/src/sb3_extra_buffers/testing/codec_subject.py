@@ -67,13 +67,13 @@ def sample(codec: Codec, kind: str = "runs", seed: int = 0) -> Bytes:
 
 
 def cases(
-    subject: CodecSubject, cells: Iterable[tuple[Any, int]], kinds: Iterable[str] = ("runs", "noise")
+    subject: CodecSubject, cells: Iterable[tuple[Any, int]], kinds: Iterable[str] = ("runs", "noise"), seed: int = 0
 ) -> Iterator[tuple[Codec, str, Bytes, bytes]]:
     """For each dtype and count, and each kind of content: the codec, the kind, a cell and its payload."""
     for dtype, count in cells:
         codec = subject.bind(dtype, count)
         for kind in kinds:
-            cell = sample(codec, kind)
+            cell = sample(codec, kind, seed)
             yield codec, kind, cell, as_bytes(codec.encode(cell))
 
 

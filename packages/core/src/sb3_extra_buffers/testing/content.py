@@ -6,7 +6,7 @@ import ctypes
 import gc
 import sys
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -61,11 +61,6 @@ def content(name: str, cell: CellSpec, seed: int = 0) -> Bytes:
     Bool cells hold arbitrary bytes too: a codec must not care.
     """
     return CONTENTS[name](cell, np.random.default_rng([seed, len(name), cell.count]))
-
-
-def contents(cell: CellSpec, seed: int = 0) -> Iterator[tuple[str, Bytes]]:
-    """Every kind of content for this cell."""
-    return ((name, content(name, cell, seed)) for name in CONTENTS)
 
 
 def special_floats(dtype: np.dtype[Any]) -> NDArray[Any]:

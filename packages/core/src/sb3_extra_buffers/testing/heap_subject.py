@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -63,12 +64,21 @@ def absent(capability: str) -> NotApplicable:
     return NotApplicable(f"the heap has no {capability}")
 
 
-def must_evict(subject: HeapSubject) -> None:
-    """Skip the rule for heaps that never evict."""
+def having(subject: HeapSubject, capability: type, members: str, cells: int, nbytes: int) -> Any:
+    """Make a heap with room for so many bytes; skip the rule if it has not this optional capability."""
+    heap = subject.with_room(cells, nbytes)
+    if not isinstance(heap, capability):
+        raise absent(members)
+    return heap
+
+
+def evicting(subject: HeapSubject, cells: int, capacity: int) -> Heap:
+    """Make a heap of this capacity; skip the rule for heaps that never evict."""
     if not subject.is_limited:
         raise NotApplicable("the heap has no fixed capacity")
     if not subject.evicts:
         raise NotApplicable("the heap refuses rows when it is full")
+    return subject.create(cells, capacity=capacity)
 
 
 @cache

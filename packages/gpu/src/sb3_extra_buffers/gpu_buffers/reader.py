@@ -10,12 +10,13 @@ import torch as th
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.codecs import Codec, decode_batch
+from sb3_extra_buffers.frames.batch_memory import BatchMemory
 from sb3_extra_buffers.gpu_buffers import devices
 from sb3_extra_buffers.gpu_buffers.codecs import DeviceCodec, decoder_for
 from sb3_extra_buffers.gpu_buffers.codecs.lookup import AUTO, HOST
 from sb3_extra_buffers.gpu_buffers.frames import DeviceFrames
 from sb3_extra_buffers.gpu_buffers.memory import DevicePayloads
-from sb3_extra_buffers.memory import BatchMemory, Bytes, Indices
+from sb3_extra_buffers.memory import Bytes, Indices
 from sb3_extra_buffers.stores import FrameStore, LocatedStore, ObservationStore, Origins, join_origins
 
 #: A store, cells of it, and whether their next observations are meant.

@@ -15,7 +15,8 @@ from sb3_extra_buffers.arrays.casting import as_shape, broadcast, fit, narrow, s
 from sb3_extra_buffers.arrays.indexing import CellNumbers, has_arrays, last_of_each, picks_whole_cells
 from sb3_extra_buffers.codecs import CodecLike
 from sb3_extra_buffers.errors import HeapStateError, ObservationError, ParameterError
-from sb3_extra_buffers.memory import BLOCKS, BatchMemory, Bytes, Indices
+from sb3_extra_buffers.frames.batch_memory import BLOCKS, BatchMemory
+from sb3_extra_buffers.memory import Bytes, Indices
 from sb3_extra_buffers.stores import (
     AUTO,
     DEFAULT_HEAP,

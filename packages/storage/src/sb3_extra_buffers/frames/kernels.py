@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sb3_extra_buffers.errors import PluginError
 from sb3_extra_buffers.frames.streams import Streams
 from sb3_extra_buffers.memory import Bytes, Indices
-from sb3_extra_buffers.registry import PluginKind, Registry, hookspec
+from sb3_extra_buffers.registry import PluginKind, Registry
 from sb3_extra_buffers.registry.homes import FRAME_KERNEL_HOMES
 
 logger = logging.getLogger("sb3_extra_buffers")
@@ -171,19 +171,10 @@ class KernelsPlugin:
     summary: str
 
 
-class KernelsHooks:
-    """The hook of a plugin with frame kernels."""
-
-    @hookspec(historic=True)
-    def sb3_extra_buffers_frame_kernels(self) -> KernelsPlugin:  # type: ignore[empty-body]
-        """Return the implementation that this module offers."""
-
-
 registry: Registry[KernelsPlugin] = Registry(
     PluginKind(
         label="frame kernels",
         group="sb3_extra_buffers.frame_kernels",
-        hooks=KernelsHooks,
         hook="sb3_extra_buffers_frame_kernels",
         plugin_type=KernelsPlugin,
         protocol=KERNELS_PROTOCOL,

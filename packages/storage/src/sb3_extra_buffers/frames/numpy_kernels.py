@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from sb3_extra_buffers.frames.batch_memory import BatchMemory
 from sb3_extra_buffers.frames.kernels import Chunks, ChunkSource, KernelsPlugin, create
 from sb3_extra_buffers.frames.lookup import find_frames
 from sb3_extra_buffers.frames.packing import Parsed, patch
 from sb3_extra_buffers.frames.streams import BLANK, MAX_BACK, NONE, PATTERNS, ZERO, Change, Streams, publish
-from sb3_extra_buffers.memory import BatchMemory, Bytes, Indices
+from sb3_extra_buffers.memory import Bytes, Indices
 from sb3_extra_buffers.registry import hookimpl
 
 #: The name of the reference implementation: always installed, and the slowest.

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import PayloadError
-from sb3_extra_buffers.memory import BatchMemory, Bytes, Indices
+from sb3_extra_buffers.frames.batch_memory import BatchMemory
+from sb3_extra_buffers.memory import Bytes, Indices
 
 #: Changed bytes that are at most this far apart go into one step: another step would cost as much.
 MAX_GAP = 2

@@ -12,7 +12,6 @@ from sb3_extra_buffers.gpu_buffers import devices
 from sb3_extra_buffers.gpu_buffers.codecs.protocol import (
     DEVICE_CODEC_PROTOCOL,
     DeviceCodec,
-    DeviceCodecHooks,
     DeviceCodecPlugin,
 )
 from sb3_extra_buffers.registry import PluginKind, Registry
@@ -27,7 +26,6 @@ registry: Registry[DeviceCodecPlugin] = Registry(
     PluginKind(
         label="device codec",
         group="sb3_extra_buffers.device_codecs",
-        hooks=DeviceCodecHooks,
         hook="sb3_extra_buffers_device_codec",
         plugin_type=DeviceCodecPlugin,
         protocol=DEVICE_CODEC_PROTOCOL,

@@ -11,7 +11,7 @@ import torch as th
 from sb3_extra_buffers.codecs import Codec
 from sb3_extra_buffers.gpu_buffers.memory import DevicePayloads
 from sb3_extra_buffers.memory import Indices
-from sb3_extra_buffers.registry import hookimpl, hookspec
+from sb3_extra_buffers.registry import hookimpl
 
 #: The version of the contract that this package implements.
 DEVICE_CODEC_PROTOCOL = 1
@@ -64,14 +64,6 @@ class DeviceCodecPlugin:
     protocol: int
     factory: Callable[[Codec, th.device], DeviceCodec]
     summary: str
-
-
-class DeviceCodecHooks:
-    """The hook of a device codec plugin."""
-
-    @hookspec(historic=True)
-    def sb3_extra_buffers_device_codec(self) -> DeviceCodecPlugin:  # type: ignore[empty-body]
-        """Return the device codec of this entry point: one entry point, one codec."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from sb3_extra_buffers.gpu_buffers.devices import ALIGNMENT, aligned
 from sb3_extra_buffers.gpu_buffers.memory.payloads import DevicePayloads, TensorBlock
 from sb3_extra_buffers.gpu_buffers.raw_buffer import RawBuffer
 from sb3_extra_buffers.heaps import HeapPlugin, hookimpl
-from sb3_extra_buffers.heaps.restore import SavedBytes
+from sb3_extra_buffers.heaps.block import SavedBytes
 from sb3_extra_buffers.heaps.ring import RingHeap
 from sb3_extra_buffers.memory import Indices
 from sb3_extra_buffers.registry import Scalar
@@ -111,9 +111,9 @@ class SharedRawHeap(DevicePayloads, RingHeap):
         """Bytes of other cells that would be dropped if everything before a position was."""
         if not self._queue.begins_before(oldest):
             return 0
-        overtaken, starts, _ = self._queue.before(oldest)
+        overtaken, starts, _ = self._queue.overtaken(oldest)
         lost, others = 0, set(replaced)
-        for cell, start in zip(overtaken.tolist(), starts.tolist()):
+        for cell, start in zip(overtaken, starts):
             if self._start_of[cell] == start and cell not in others:
                 lost += self._length_of[cell]
         return lost
@@ -155,7 +155,8 @@ class SharedRawHeap(DevicePayloads, RingHeap):
 
     def _pour(self, saved: SavedBytes) -> bool:
         """Write every row again, and say whether there was room for all of them."""
-        cells, starts, rows = (column.copy() for column in self._queue.before(np.iinfo(np.int64).max))
+        queued = self._queue.overtaken(np.iinfo(np.int64).max)
+        cells, starts, rows = (np.array(column, np.int64) for column in queued)
         alive = self._starts[cells] == starts
         if not np.array_equal(np.sort(cells[alive]), np.flatnonzero(self._lengths)):
             raise StateError("the order of writing does not name every payload once")

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from sb3_extra_buffers.memory import BatchMemory
+from sb3_extra_buffers.frames.batch_memory import BatchMemory
 
 SHAPE, DTYPE = (32, 4096), np.dtype(np.uint8)
 
