@@ -204,7 +204,7 @@ class _Plan:
         live: Counter[int] = Counter()
         for array in self.arrays.values():
             for index, file in enumerate(array.files):
-                live[file] += array.block_nbytes(index)
+                live[file] += array.block(index)[-1]
         for key, parts in self.logs.items():
             for part in parts:
                 live[part.file] += part.end - _needed_part(part, self._sources[key]).begin
@@ -233,13 +233,12 @@ class _Plan:
             digests = self.arrays[name].digests if name in self.arrays else []
             for index, (old, new) in enumerate(zip(before.digests, digests)):
                 if old != new:
-                    block = before.files[index], before.block_name(index), before.block_nbytes(index)
-                    check_source(source.item(*block), _COPY_HINT)
+                    check_source(source.item(*before.block(index)), _COPY_HINT)
 
     def items(self) -> list[Item]:
         """All bytes to write, without copying what is in memory."""
         found = [
-            Item(array.block_name(index), np.frombuffer(block, np.uint8), partial(array.files.__setitem__, index))
+            Item(array.block(index)[1], np.frombuffer(block, np.uint8), partial(array.files.__setitem__, index))
             for name, array in self.arrays.items()
             for index, (file, block) in enumerate(zip(array.files, split(self._contents[name], BLOCK_NBYTES)))
             if file == _NEW
