@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import FileDamagedError, HeapFullError, ObservationError, ParameterError
-from sb3_extra_buffers.sharing.ring import Ring
+from sb3_extra_buffers.sharing.files import Ring
 
 #: Between the name of an observation and a key of its Dict space.
 _KEY = "."

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sb3_extra_buffers.checkpoints import format as layouts
 from sb3_extra_buffers.checkpoints.atomic import HINTS, replacing
-from sb3_extra_buffers.checkpoints.checksums import Checksums, checksums
+from sb3_extra_buffers.checkpoints.checksums import Checksums, check_source, checksums
 from sb3_extra_buffers.checkpoints.memory_map import map_file, reading_once
 from sb3_extra_buffers.errors import (
     FileContentError,
@@ -163,6 +163,10 @@ class ArrayFile(Mapping[str, NDArray[Any]]):
     def verify(self) -> None:
         """Compare everything with its checksums. The error names every damaged block."""
         self._checksums.check(self._whole(), 0, self.nbytes)
+
+    def check(self, name: str) -> None:
+        """Compare an array with its checksums."""
+        check_source(self[name])
 
     def close(self) -> None:
         """Release the file. Arrays that are still in use stay valid."""

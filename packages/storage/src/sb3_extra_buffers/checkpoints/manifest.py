@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.checkpoints.array_file import ArrayFile, open_arrays, write
-from sb3_extra_buffers.checkpoints.checksums import UnreadBytes, check_source
+from sb3_extra_buffers.checkpoints.checksums import UnreadBytes
 from sb3_extra_buffers.checkpoints.format import (
     ALIGNMENT,
     DTYPE_NAMES,
@@ -335,7 +335,7 @@ class _StoredArray:
             number, name, nbytes = blocked.block(index)
             file = segments.file_with(number, name, nbytes)
             if not is_verified:
-                check_source(file[name])  # here, because nobody can tell when a number in an array is read
+                file.check(name)  # here, because nobody can tell when a number in an array is read
             begin = index * BLOCK_NBYTES
             last, shift = runs[-1] if runs else None, file.offset(name) - begin
             if not can_map() or not is_page_aligned(begin, nbytes, shift):
