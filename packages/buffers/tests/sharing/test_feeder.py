@@ -10,8 +10,7 @@ from gymnasium import spaces
 from stable_baselines3.common.buffers import ReplayBuffer
 
 from sb3_extra_buffers.errors import FileDamagedError
-from sb3_extra_buffers.sharing import Feeder, Ring, transition_record
-from sb3_extra_buffers.sharing import files
+from sb3_extra_buffers.sharing import Feeder, Ring, files, transition_record
 
 SPACE, ACTIONS, STEPS = spaces.Box(-1, 1, (3,), np.float32), spaces.Discrete(2), 4
 FILES = ("sharing/feeder.py", "sharing/files.py")
