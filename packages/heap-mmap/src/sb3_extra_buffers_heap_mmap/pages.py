@@ -140,7 +140,6 @@ class ResidentLimit:
 
     @property
     def nbytes(self) -> int:
-        """Memory used for counting."""
         return self._is_touched.nbytes
 
     def touch(self, begins: Indices, ends: Indices) -> None:
@@ -157,7 +156,6 @@ class ResidentLimit:
         publish(targets, keys, [*[False] * is_over, True], [(self, "_count", len(windows) if is_over else count)])
 
     def touch_one(self, begin: int, end: int) -> None:
-        """Note that one payload will be read."""
         first, behind = begin // WINDOW_NBYTES, (end - 1) // WINDOW_NBYTES + 1
         if not self._is_touched[first:behind].all():
             self.touch(np.array([begin]), np.array([end]))

@@ -81,7 +81,6 @@ def space_to_json(owner: str, space: spaces.Space[Any]) -> dict[str, Any]:
 
 
 def _space(said: Any) -> spaces.Space[Any]:
-    """Read what :func:`space_to_json` wrote."""
     if said["kind"] == "Dict":
         # An OrderedDict keeps the saved order: gymnasium sorts the keys of other mappings.
         return spaces.Dict(OrderedDict((str(key), _space(part)) for key, part in said["parts"]))

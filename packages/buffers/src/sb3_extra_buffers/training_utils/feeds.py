@@ -112,7 +112,6 @@ class PendingEpisodes:
         self._free: list[int] = []
 
     def __len__(self) -> int:
-        """Number of pending transitions."""
         return sum(map(len, self._queues))
 
     @property

@@ -324,7 +324,6 @@ class _Trial:
 
 
 def _kept_nbytes(buffer: ReplayBuffer) -> float:
-    """Memory of the stored observations."""
     if isinstance(buffer, CompressedReplayBuffer):
         report = buffer.memory_report()
         return report.live_nbytes + report.overhead

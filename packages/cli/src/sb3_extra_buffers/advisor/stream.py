@@ -122,7 +122,6 @@ def has_channels_last(space: spaces.Space[Any]) -> bool:
 
 
 def feed(buffer: ReplayBuffer, steps: list[Step]) -> None:
-    """Add steps to a buffer."""
     for step in steps:
         step.add_to(buffer)
 

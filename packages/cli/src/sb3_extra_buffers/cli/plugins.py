@@ -152,7 +152,6 @@ def _create(registry: Registry[Any], name: str, folder: Path | None, example: st
 
 
 def render_template(source: str, words: dict[str, str]) -> str:
-    """A file of a template, with the words of a plugin."""
     file = files("sb3_extra_buffers.cli") / "templates" / Template(source).substitute(words)
     return Template(file.read_text(encoding="utf-8")).substitute(words)
 

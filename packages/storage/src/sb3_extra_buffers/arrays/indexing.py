@@ -45,11 +45,9 @@ class CellNumbers:
         return np.asarray(self)[key]
 
     def reshape(self, *shape: Any) -> Indices:
-        """All numbers in another shape."""
         return np.asarray(self).reshape(*shape)
 
     def swapaxes(self, first: int, second: int) -> Indices:
-        """All numbers with two axes swapped."""
         return np.asarray(self).swapaxes(first, second)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:

@@ -79,7 +79,6 @@ class Layout:
 
     @property
     def nbytes(self) -> int:
-        """Size of the data."""
         return (self.entries[-1] if self.entries else self.checksums).end
 
 
@@ -106,7 +105,6 @@ def split(array: NDArray[Any], nbytes: int) -> Iterator[memoryview]:
 
 
 def checksum_count(nbytes: int) -> int:
-    """The number of checksums of an array."""
     return -(-nbytes // CHECKSUM_BLOCK_NBYTES)
 
 

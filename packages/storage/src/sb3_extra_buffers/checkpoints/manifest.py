@@ -92,7 +92,6 @@ class LogPart:
     file: int
 
     def name(self, key: str) -> str:
-        """The name of the part in its segment."""
         return f"{key}@{self.begin}"
 
 
@@ -260,7 +259,6 @@ class Segments:
         return self.file_with(number, name, nbytes)[name]
 
     def file_with(self, number: int, name: str, nbytes: int) -> ArrayFile:
-        """The file of an item."""
         file = self.files.get(number)
         entry = None if file is None else file.entries.get(name)
         if file is None or entry is None or entry.dtype != np.uint8 or entry.shape != (nbytes,):
@@ -347,7 +345,6 @@ class _StoredArray:
         self._runs = runs if len(runs) <= _MAX_RUNS else []
 
     def array(self) -> NDArray[Any]:
-        """The array, in new writable memory."""
         nbytes = self._blocked.nbytes
         content = allocate_mappable(nbytes) if self._runs else np.empty(nbytes, np.uint8)
         self.lay(content)
@@ -368,7 +365,6 @@ class _StoredArray:
         self._copy(target, done, self._blocked.nbytes)
 
     def _copy(self, target: NDArray[np.uint8], begin: int, end: int) -> None:
-        """Copy whole blocks."""
         for place in range(begin, end, BLOCK_NBYTES):
             content = self._segments.item(*self._blocked.block(place // BLOCK_NBYTES))
             target[place : place + len(content)] = content

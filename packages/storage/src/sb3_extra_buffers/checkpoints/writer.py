@@ -141,7 +141,6 @@ def _remove_unneeded(folder: Path, needed: Collection[int]) -> None:
 def _write(
     folder: Path, state: State, about: dict[str, Any], known: Manifest | None, current: Manifest | None
 ) -> Manifest:
-    """Write new segments, then the manifest."""
     saved = None
     if known is not None and current is not None and known.serial == current.serial:
         with suppress(FileMissingError, FileDamagedError, ForeignFileError, FileContentError, FileVersionError):

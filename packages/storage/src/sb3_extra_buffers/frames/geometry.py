@@ -28,12 +28,10 @@ class FrameGeometry:
 
     @property
     def frame_nbytes(self) -> int:
-        """Size of one frame."""
         return self.pixels * self.group
 
     @property
     def row_nbytes(self) -> int:
-        """Size of one observation."""
         return self.depth * self.frame_nbytes
 
     def split(self, rows: Bytes) -> Bytes:

@@ -37,7 +37,6 @@ class Lookup(NamedTuple):
 
 
 def find_frames(streams: Streams, references: Indices) -> Lookup:
-    """Find all frames of observations."""
     newest = streams.newest[references]
     backs = streams.backs[streams.pattern[references]].astype(np.int64)
     is_stored = (backs != ZERO) & (newest > 0)[:, np.newaxis]
@@ -150,6 +149,10 @@ class _Place:
     row: int
 
 
+#: A frame of zeros, and one that equals the frame before it in the observation.
+_BLANK, _REPEATED = _Place(BLANK, 0, _NO_ROW), _Place(NONE, 0, _NO_ROW)
+
+
 class _Draft:
     """One observation that is being written. All changes are computed first, then published in one call."""
 
@@ -209,21 +212,13 @@ class _Draft:
 
     def _find_all(self, frames: Bytes) -> list[_Place]:
         """The place of each frame; frames that are not found are appended."""
-        streams, stream = self.streams, self.stream
         found: list[_Place] = []
         # Frames of the last observation stay young enough for the others while frames are appended.
-        are_blank = [not frame.any() for frame in frames]
-        known = [None if are_blank[i] else _find(streams, stream, i, frame) for i, frame in enumerate(frames)]
-        for index, (frame, place) in enumerate(zip(frames, known)):
-            if are_blank[index]:
-                place = _Place(BLANK, 0, _NO_ROW)
-            elif place is None and index and not are_blank[index - 1] and np.array_equal(frame, frames[index - 1]):
-                place = found[-1]
-            found.append(self._append(frame) if place is None else place)
+        for frame, place in zip(frames, _known_places(self.streams, self.stream, frames)):
+            found.append(self._append(frame) if place is None else found[-1] if place is _REPEATED else place)
         return found
 
     def _append(self, frame: Bytes) -> _Place:
-        """Append a frame to the open chunk of the stream."""
         filling, stream, (steps, content) = self.streams.filling, self.stream, self._filled
         own_steps, own_content = patch(self._tail, frame)
         # These bytes are after the end of what is filled: they count when that is published.
@@ -305,15 +300,18 @@ class _Draft:
 
 def _brings_new(streams: Streams, stream: int, frames: Bytes) -> bool:
     """Whether writing an observation would append a frame: one that is not found, or any if no pattern is left."""
-    if streams.numbers[0] == PATTERNS:
-        return True
-    are_blank = [not frame.any() for frame in frames]
+    return bool(streams.numbers[0] == PATTERNS) or None in _known_places(streams, stream, frames)
+
+
+def _known_places(streams: Streams, stream: int, frames: Bytes) -> list[_Place | None]:
+    """The place of each frame that is blank, in the last observation, or equal to the frame before it; else ``None``."""
+    found: list[_Place | None] = []
     for index, frame in enumerate(frames):
-        if are_blank[index] or _find(streams, stream, index, frame) is not None:
-            continue
-        if not index or are_blank[index - 1] or not np.array_equal(frame, frames[index - 1]):
-            return True
-    return False
+        place = _find(streams, stream, index, frame) if frame.any() else _BLANK
+        if place is None and index and found[-1] is not _BLANK and np.array_equal(frame, frames[index - 1]):
+            place = _REPEATED
+        found.append(place)
+    return found
 
 
 def _is_last(streams: Streams, stream: int, frames: Bytes) -> bool:

@@ -42,11 +42,9 @@ Change = tuple[Any, Any, Any]
 
 
 def publish(changes: Sequence[Change]) -> None:
-    """Carry out assignments in one call that no interrupt can split.
+    """Carry out assignments in one call of C code, which no interrupt can split: see ``publish`` of the memory package.
 
-    Python runs signal handlers and trace functions between instructions of Python code. This is one call of C code, so
-    an interrupt comes before all of the changes or after them. Compute everything first, then publish. The changes are
-    a sequence, because a generator would run Python code in between.
+    The changes are a sequence, because a generator would run Python code in between.
     """
     deque(starmap(setitem, changes), maxlen=0)
 
@@ -78,7 +76,6 @@ class OpenChunks:
 
     @property
     def packed_nbytes(self) -> int:
-        """Bytes of all patches."""
         return int(self.filled.sum())
 
     def beginning(self, stream: int, base: Bytes) -> list[Change]:
@@ -100,13 +97,11 @@ class OpenChunks:
         return np.concatenate(self.parts(stream, frames))
 
     def state(self) -> State:
-        """Everything that :meth:`restore` needs."""
         arrays = {name: getattr(self, name) for name in _FILLING}
         steps, content = self.filled.max(axis=0).tolist()
         return State({}, {**arrays, "steps": self.steps[:, :steps], "content": self.content[:, :content]})
 
     def restore(self, state: State) -> None:
-        """Take over a saved state."""
         state.copy_to(**{name: getattr(self, name) for name in _FILLING})
         within("filled", self.filled, 0, self.content.shape[1] - PADDING)
         for number, target in enumerate((self.steps, self.content)):
@@ -183,17 +178,14 @@ class Streams:
 
     @property
     def streams(self) -> int:
-        """Number of streams."""
         return len(self.total)
 
     @property
     def slots(self) -> int:
-        """The largest number of chunks at one time."""
         return len(self.users)
 
     @property
     def free_slots(self) -> int:
-        """How many more chunks there can be."""
         _, free, used = self.numbers.tolist()
         return int(free + self.slots - used)
 
@@ -288,7 +280,6 @@ class Streams:
         }
 
     def state(self) -> State:
-        """Everything that :meth:`restore` needs."""
         arrays = {name: getattr(self, name) for name in ("newest", "pattern", *_WHOLE)}
         arrays.update({name: used(getattr(self, name)) for name in _BY_SLOT})
         return State(self._facts, arrays).put("filling", self.filling.state())

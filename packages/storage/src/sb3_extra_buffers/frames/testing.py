@@ -53,7 +53,6 @@ class KernelSubject:
     name: str
 
     def create(self) -> FrameKernels:
-        """Make them."""
         return frames.create(self.name)
 
     def __str__(self) -> str:
