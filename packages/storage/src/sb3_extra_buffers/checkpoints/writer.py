@@ -171,12 +171,6 @@ class _Plan:
         self.logs: dict[str, list[LogPart]] = {}
         self._contents: dict[str, NDArray[Any]] = {}
         self._sources: dict[str, list[Log]] = {}
-        self._plan_arrays(state, saved)
-        self._plan_logs(state, saved)
-        if saved is not None:
-            self._move_out(_segments_to_rewrite(saved.segments, self.live()))
-
-    def _plan_arrays(self, state: State, saved: Manifest | None) -> None:
         for name, value in state.arrays.items():
             array = storable(name, value)
             if array.nbytes <= MAX_INLINE_NBYTES:
@@ -190,13 +184,13 @@ class _Plan:
                     files[index] = file if old == new else _NEW
             self.arrays[name] = BlockedArray(name, array.dtype, array.shape, files, digests)
             self._contents[name] = array
-
-    def _plan_logs(self, state: State, saved: Manifest | None) -> None:
         for log in state.logs:
             self._sources.setdefault(log.key, []).append(log)
         for key, logs in self._sources.items():
-            before = [] if saved is None else saved.logs.get(key, [])
-            self.logs[key] = [part for log in logs for part in _log_parts(log, before)]
+            parts = [] if saved is None else saved.logs.get(key, [])
+            self.logs[key] = [part for log in logs for part in _log_parts(log, parts)]
+        if saved is not None:
+            self._move_out(_segments_to_rewrite(saved.segments, self.live()))
 
     def live(self) -> Counter[int]:
         """The number of needed bytes in each segment."""

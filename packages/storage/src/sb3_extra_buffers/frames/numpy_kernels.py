@@ -73,7 +73,9 @@ class NumpyKernels:
             reference = int(references[row]) + plane * streams.cells
             stream = reference % streams.streams
             frames = streams.geometry.split(planes[plane][row : row + 1])[0]
-            if streams.sizes[streams.open[stream]] >= streams.chunk and _brings_new(streams, stream, frames):
+            is_complete = streams.sizes[streams.open[stream]] >= streams.chunk
+            # New is a frame that is not found, or any if no pattern is left.
+            if is_complete and (streams.numbers[0] == PATTERNS or None in _known_places(streams, stream, frames)):
                 return index
             _Draft(streams, stream).write(reference, frames)
         return count * len(planes)
@@ -181,7 +183,10 @@ class _Draft:
 
     def _write_new(self, reference: int, own: int, frames: Bytes) -> None:
         streams, stream = self.streams, self.stream
-        places = self._find_all(frames)
+        places: list[_Place] = []
+        # Frames of the last observation stay young enough for the others while frames are appended.
+        for frame, known in zip(frames, _known_places(streams, stream, frames)):
+            places.append(self._append(frame) if known is None else places[-1] if known is _REPEATED else known)
         rows = [place.row for place in places]
         pattern, reach = self._pattern([place.number for place in places])
         if pattern < 0:  # no room for another pattern: stored as new frames, whose pattern is number 0
@@ -209,14 +214,6 @@ class _Draft:
                 repeated = 0
                 self._changes.append((streams.last_number, stream, NONE))
             self._changes.append((streams.repeated, stream, repeated))
-
-    def _find_all(self, frames: Bytes) -> list[_Place]:
-        """The place of each frame; frames that are not found are appended."""
-        found: list[_Place] = []
-        # Frames of the last observation stay young enough for the others while frames are appended.
-        for frame, place in zip(frames, _known_places(self.streams, self.stream, frames)):
-            found.append(self._append(frame) if place is None else found[-1] if place is _REPEATED else place)
-        return found
 
     def _append(self, frame: Bytes) -> _Place:
         filling, stream, (steps, content) = self.streams.filling, self.stream, self._filled
@@ -298,13 +295,8 @@ class _Draft:
         publish(changes)
 
 
-def _brings_new(streams: Streams, stream: int, frames: Bytes) -> bool:
-    """Whether writing an observation would append a frame: one that is not found, or any if no pattern is left."""
-    return bool(streams.numbers[0] == PATTERNS) or None in _known_places(streams, stream, frames)
-
-
 def _known_places(streams: Streams, stream: int, frames: Bytes) -> list[_Place | None]:
-    """The place of each frame that is blank, in the last observation, or equal to the frame before it; else ``None``."""
+    """Places of frames that are blank, in the last observation, or equal to the frame before; ``None`` for others."""
     found: list[_Place | None] = []
     for index, frame in enumerate(frames):
         place = _find(streams, stream, index, frame) if frame.any() else _BLANK
