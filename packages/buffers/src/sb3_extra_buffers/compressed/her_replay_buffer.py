@@ -1,7 +1,5 @@
 """The replay buffer for hindsight experience replay (HER)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

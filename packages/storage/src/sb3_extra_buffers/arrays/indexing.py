@@ -1,7 +1,5 @@
 """Cell numbers, and which part of an index picks whole cells."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
