@@ -47,8 +47,9 @@ class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
     ) -> None:
         own: dict[str, Any] = {"env": env, "n_sampled_goal": n_sampled_goal, "copy_info_dict": copy_info_dict}
         own["goal_selection_strategy"] = goal_selection_strategy
-        given = buffer_size, observation_space, action_space, device, n_envs, optimize_memory_usage
-        super().__init__(*given, handle_timeout_termination, **own, **storage)
+        own["optimize_memory_usage"] = optimize_memory_usage
+        own["handle_timeout_termination"] = handle_timeout_termination
+        super().__init__(buffer_size, observation_space, action_space, device, n_envs, **own, **storage)
 
     def reset(self) -> None:
         """Forget all transitions and episodes."""
