@@ -15,7 +15,7 @@ from sb3_extra_buffers.checkpoints import array_file, load_state, save_state
 from sb3_extra_buffers.heaps import create, within_reach
 from sb3_extra_buffers.testing.heap_subject import held, payload, put
 from sb3_extra_buffers.testing.processes import in_fresh_process
-from sb3_extra_buffers_heap_mmap.madvise import WINDOW_NBYTES
+from sb3_extra_buffers_heap_mmap.pages import WINDOW_NBYTES
 
 NBYTES, MIB = 5000, 1 << 20
 

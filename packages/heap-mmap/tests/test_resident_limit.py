@@ -9,8 +9,7 @@ from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.heaps import create, within_reach
 from sb3_extra_buffers.testing.heap_subject import held, payload, put
 from sb3_extra_buffers.testing.processes import in_fresh_process
-from sb3_extra_buffers_heap_mmap.madvise import WINDOW_NBYTES
-from sb3_extra_buffers_heap_mmap.resident_limit import ResidentLimit
+from sb3_extra_buffers_heap_mmap.pages import WINDOW_NBYTES, ResidentLimit
 
 CELLS, NBYTES, BATCH, MIB = 4000, 16_000, 32, 1 << 20
 

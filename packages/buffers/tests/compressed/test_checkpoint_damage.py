@@ -7,7 +7,7 @@ import pytest
 import torch as th
 from gymnasium import spaces
 
-from sb3_extra_buffers.checkpoints import ArrayFile, reader
+from sb3_extra_buffers.checkpoints import ArrayFile, manifest
 from sb3_extra_buffers.compressed import (
     CompressedDictReplayBuffer,
     CompressedReplayBuffer,
@@ -133,7 +133,7 @@ def test_small_checkpoints_are_verified_when_they_are_loaded_and_large_ones_when
     segment.write_bytes(content)
     with pytest.raises(FileError):
         owner.load(path, "cpu")
-    monkeypatch.setattr(reader, "_SMALL_NBYTES", 1000)
+    monkeypatch.setattr(manifest, "_SMALL_NBYTES", 1000)
     buffer = owner.load(path, "cpu")
     with pytest.raises(FileError):
         samples(buffer)

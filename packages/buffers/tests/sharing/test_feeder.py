@@ -10,11 +10,10 @@ from gymnasium import spaces
 from stable_baselines3.common.buffers import ReplayBuffer
 
 from sb3_extra_buffers.errors import FileDamagedError
-from sb3_extra_buffers.sharing import Feeder, Ring, transition_record
-from sb3_extra_buffers.sharing import ring as ring_module
+from sb3_extra_buffers.sharing import Feeder, Ring, files, transition_record
 
 SPACE, ACTIONS, STEPS = spaces.Box(-1, 1, (3,), np.float32), spaces.Discrete(2), 4
-FILES = ("sharing/feeder.py", "sharing/ring.py")
+FILES = ("sharing/feeder.py", "sharing/files.py")
 
 
 @pytest.fixture
@@ -97,7 +96,7 @@ def test_an_interrupt_after_the_step_was_stored_does_not_add_it_again(filled):
 
 
 def test_an_interrupt_while_a_damaged_record_is_left_out_costs_no_other_record(filled, monkeypatch):
-    monkeypatch.setattr(ring_module, "_ATTEMPTS", 2)
+    monkeypatch.setattr(files, "_RECORD_ATTEMPTS", 2)
     for line in count(1):
         rings, buffer, feeder = filled(damaged=0)
         interrupted = interrupt(feeder.feed, line, KeyboardInterrupt())

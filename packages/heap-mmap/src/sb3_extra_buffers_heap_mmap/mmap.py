@@ -1,7 +1,5 @@
 """``mmap``: a ring in a file, for buffers that are larger than memory."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import shutil
@@ -18,8 +16,7 @@ from sb3_extra_buffers.heaps.block import Block, SavedBytes
 from sb3_extra_buffers.heaps.ring import RingHeap
 from sb3_extra_buffers.memory import Attribute, Bytes, ByteSource, Indices, write_all
 from sb3_extra_buffers.registry import Scalar
-from sb3_extra_buffers_heap_mmap.madvise import Advice, SavedPages
-from sb3_extra_buffers_heap_mmap.resident_limit import ResidentLimit, checked_limit
+from sb3_extra_buffers_heap_mmap.pages import Advice, ResidentLimit, SavedPages, checked_limit
 
 #: Default limit for mapped pages in the memory of the process. A smaller file is mapped once and stays.
 RESIDENT_NBYTES = 1 << 30

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers import checkpoints
-from sb3_extra_buffers.checkpoints import memory_map, reader
+from sb3_extra_buffers.checkpoints import manifest, memory_map
 from sb3_extra_buffers.checkpoints.checksums import check_source
 from sb3_extra_buffers.checkpoints.format import CHECKSUM_BLOCK_NBYTES
 from sb3_extra_buffers.checkpoints.manifest import BLOCK_NBYTES
@@ -27,7 +27,7 @@ def no_waiting(monkeypatch):
 def is_mapped(request, monkeypatch):
     if not request.param:
         monkeypatch.setattr(memory_map, "can_map", lambda: False)
-        monkeypatch.setattr(reader, "can_map", lambda: False)
+        monkeypatch.setattr(manifest, "can_map", lambda: False)
     return request.param
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers import checkpoints
-from sb3_extra_buffers.checkpoints import manifest, memory_map, reader
+from sb3_extra_buffers.checkpoints import manifest, memory_map
 from sb3_extra_buffers.checkpoints.manifest import BLOCK_NBYTES
 from sb3_extra_buffers.errors import FileReadError
 from sb3_extra_buffers.heaps.state import Log, State
@@ -29,7 +29,7 @@ def is_mapped(request, monkeypatch):
     """Whether the system can map parts of files; what comes of it is the same."""
     if not request.param:
         monkeypatch.setattr(memory_map, "can_map", lambda: False)
-        monkeypatch.setattr(reader, "can_map", lambda: False)
+        monkeypatch.setattr(manifest, "can_map", lambda: False)
     return request.param
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers import checkpoints
-from sb3_extra_buffers.checkpoints import manifest, reader, writer
+from sb3_extra_buffers.checkpoints import manifest, writer
 from sb3_extra_buffers.checkpoints.manifest import BLOCK_NBYTES
 from sb3_extra_buffers.errors import FileContentError, FileError
 from sb3_extra_buffers.heaps.state import Log, State
@@ -199,7 +199,7 @@ def test_a_reader_that_is_overtaken_looks_again(tmp_path, monkeypatch):
                 owner.save(path)
             super().__init__(folder, known)
 
-    monkeypatch.setattr(reader, "Segments", Late)
+    monkeypatch.setattr(manifest, "Segments", Late)
     owner.check(path)
     assert opened
     assert not Path(opened[0]).exists()

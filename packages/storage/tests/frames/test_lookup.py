@@ -4,7 +4,7 @@ import numpy as np
 
 from sb3_extra_buffers import frames
 from sb3_extra_buffers.frames import FrameGeometry, Streams
-from sb3_extra_buffers.frames.lookup import find_frames
+from sb3_extra_buffers.frames.numpy_kernels import find_frames
 
 GEOMETRY = FrameGeometry(3, 1, 20)
 

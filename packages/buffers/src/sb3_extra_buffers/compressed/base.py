@@ -187,7 +187,6 @@ class BaseCompressedBuffer(BaseBuffer):
         checkpoint.restore_own(self, state.part("own"))
 
     def _per_step(self) -> PerStep:
-        """What the buffer stores per step."""
         return PerStep.SINGLE
 
     def _place_arrays(self) -> None:

@@ -96,7 +96,6 @@ def load(
 
 
 def _arguments(path: str | os.PathLike[str], about: Mapping[str, Any]) -> dict[str, Any]:
-    """The constructor arguments in a manifest."""
     pairs = [[key, value] for key, value in dict(about["arguments"]).items()]
     return from_json({"mapping": pairs}, folder_nbytes(Path(path)))  # type: ignore[no-any-return]
 
@@ -256,7 +255,6 @@ def refuse_undeclared(buffer: Any, arguments: Mapping[str, Any], state: State) -
 
 
 def _parameters(kind: type[Any]) -> set[str]:
-    """The named parameters of a constructor."""
     found = signature(kind).parameters.values()
     return {one.name for one in found if one.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)}
 

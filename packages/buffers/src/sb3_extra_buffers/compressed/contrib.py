@@ -1,7 +1,5 @@
 """Rollout buffers for ``MaskablePPO`` and ``RecurrentPPO`` of sb3-contrib."""
 
-from __future__ import annotations
-
 from math import prod
 from typing import Any
 

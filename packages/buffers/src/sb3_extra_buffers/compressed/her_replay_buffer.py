@@ -1,7 +1,5 @@
 """The replay buffer for hindsight experience replay (HER)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -49,10 +47,8 @@ class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
     ) -> None:
         own: dict[str, Any] = {"env": env, "n_sampled_goal": n_sampled_goal, "copy_info_dict": copy_info_dict}
         own["goal_selection_strategy"] = goal_selection_strategy
-        own |= {
-            "optimize_memory_usage": optimize_memory_usage,
-            "handle_timeout_termination": handle_timeout_termination,
-        }
+        own["optimize_memory_usage"] = optimize_memory_usage
+        own["handle_timeout_termination"] = handle_timeout_termination
         super().__init__(buffer_size, observation_space, action_space, device, n_envs, **own, **storage)
 
     def reset(self) -> None:
@@ -100,12 +96,8 @@ class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
             length = (following - starts[env]) % size
             self.ep_length[np.arange(starts[env], starts[env] + length) % size, env] = length
             starts[env] = following
-        self._current_ep_start, self.pos, self.full, self._is_torn = (
-            starts,
-            following,
-            self.full or not following,
-            False,
-        )
+        full = self.full or not following
+        self._current_ep_start, self.pos, self.full, self._is_torn = starts, following, full, False
 
     def _sample(self, batch_size: int, env: VecNormalize | None) -> Any:
         if not self._storage.evicted_cells and not self._is_torn:

@@ -1,7 +1,5 @@
 """JSON forms of the spaces, constructor arguments and infos of a buffer, for checkpoints."""
 
-from __future__ import annotations
-
 import json
 import os
 from base64 import b64decode, b64encode
@@ -81,7 +79,6 @@ def space_to_json(owner: str, space: spaces.Space[Any]) -> dict[str, Any]:
 
 
 def _space(said: Any) -> spaces.Space[Any]:
-    """Read what :func:`space_to_json` wrote."""
     if said["kind"] == "Dict":
         # An OrderedDict keeps the saved order: gymnasium sorts the keys of other mappings.
         return spaces.Dict(OrderedDict((str(key), _space(part)) for key, part in said["parts"]))

@@ -1,7 +1,5 @@
 """A reentrant lock per buffer, held during every public method and during a fork."""
 
-from __future__ import annotations
-
 import os
 import time
 import weakref

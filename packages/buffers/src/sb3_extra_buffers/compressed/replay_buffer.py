@@ -1,7 +1,5 @@
 """Replay buffers that store observations compressed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any

@@ -1,7 +1,5 @@
 """Rollout buffers that store observations compressed."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Mapping
 from typing import Any
 

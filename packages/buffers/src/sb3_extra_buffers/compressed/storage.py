@@ -1,7 +1,5 @@
 """The observations of one buffer: its arrays, their stores, and the heap that they share."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -22,7 +20,7 @@ from sb3_extra_buffers.compressed.locking import BufferLock
 from sb3_extra_buffers.compressed.options import FRAMES, StorageOptions
 from sb3_extra_buffers.compressed.prefetch import BATCHES_AT_ONCE, GuardedStore, Worker
 from sb3_extra_buffers.errors import HeapStateError, ParameterError
-from sb3_extra_buffers.frames import CachingKernels, Contiguity
+from sb3_extra_buffers.frames import CachingKernels, contiguous_by
 from sb3_extra_buffers.frames.batch_memory import BLOCKS, BatchMemory
 from sb3_extra_buffers.heaps import FileHeap, Heap, StatefulHeap, StrictHeap
 from sb3_extra_buffers.stores import (
@@ -180,7 +178,7 @@ class ObservationStorage:
         #: Whether a full heap refuses a step instead of evicting others.
         self.is_strict = isinstance(self.heap, StrictHeap) and self.heap.refuses_when_full
         #: Makes observations C-contiguous.
-        self.contiguous = Contiguity(frames.create() if self.frame_keys else None)
+        self.contiguous = contiguous_by(frames.create() if self.frame_keys else None)
         batches = BLOCKS
         if options.prefetch:
             self.worker, batches = Worker(), BATCHES_AT_ONCE
@@ -203,7 +201,6 @@ class ObservationStorage:
         self._only = self._parts[0] if keys is None else None
 
     def _preference(self, owner: str, prefer: str) -> Preference:
-        """How frames are stored."""
         return preference(owner, prefer)
 
     def takes(self, obs: Any, next_obs: Any) -> bool:
@@ -310,7 +307,6 @@ class ObservationStorage:
         return [part.store for part in self._parts if part.store is not None]
 
     def clear(self) -> None:
-        """Forget all observations."""
         for store in self.stores():
             store.clear()
 
@@ -340,7 +336,6 @@ class ObservationStorage:
         return found
 
     def restore(self, state: State) -> None:
-        """Become what another storage was."""
         state.same(has_heap=self.heap is not None)
         if self.heap is not None:
             assert isinstance(self.heap, StatefulHeap)

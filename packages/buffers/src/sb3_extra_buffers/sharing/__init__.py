@@ -3,8 +3,7 @@
 The files are memory-mapped and have no locks, so a process that is killed never blocks the others.
 """
 
-from sb3_extra_buffers.sharing.board import Board
 from sb3_extra_buffers.sharing.feeder import Feeder, transition_record
-from sb3_extra_buffers.sharing.ring import Ring
+from sb3_extra_buffers.sharing.files import Board, Ring
 
 __all__ = ["Board", "Feeder", "Ring", "transition_record"]

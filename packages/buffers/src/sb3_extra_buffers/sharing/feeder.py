@@ -1,7 +1,5 @@
 """``Feeder``: adds the transitions in the rings of several actors to one replay buffer."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import FileDamagedError, HeapFullError, ObservationError, ParameterError
-from sb3_extra_buffers.sharing.ring import Ring
+from sb3_extra_buffers.sharing.files import Ring
 
 #: Between the name of an observation and a key of its Dict space.
 _KEY = "."

@@ -1,7 +1,5 @@
 """Evaluate a model, and fill buffers with its experience."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Feeds: pass the steps of an evaluation on to replay buffers, by whole episodes if need be, and to recordings."""
 
-from __future__ import annotations
-
 import inspect
 import time
 import warnings
@@ -112,7 +110,6 @@ class PendingEpisodes:
         self._free: list[int] = []
 
     def __len__(self) -> int:
-        """Number of pending transitions."""
         return sum(map(len, self._queues))
 
     @property

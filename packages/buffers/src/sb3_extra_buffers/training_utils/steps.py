@@ -1,7 +1,5 @@
 """Steps of environments as replay buffers store them, and a player that makes them."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass
 from typing import Any
@@ -49,11 +47,9 @@ class Player:
 
     @property
     def observations(self) -> Any:
-        """The current observations."""
         return self._seen if self._normalizer is None else self._normalizer.get_original_obs()
 
     def step(self) -> Step:
-        """Act once in every environment."""
         before = self.observations
         actions, self._states = self._model.predict(
             self._seen, state=self._states, episode_start=self._starts, deterministic=self._deterministic

@@ -1,7 +1,5 @@
 """Try codecs on some observations, and measure the best of them in buffers, beside that of Stable-Baselines3."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -324,7 +322,6 @@ class _Trial:
 
 
 def _kept_nbytes(buffer: ReplayBuffer) -> float:
-    """Memory of the stored observations."""
     if isinstance(buffer, CompressedReplayBuffer):
         report = buffer.memory_report()
         return report.live_nbytes + report.overhead

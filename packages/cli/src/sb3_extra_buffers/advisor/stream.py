@@ -1,7 +1,5 @@
 """``Stream``: transitions to try storage on, of environments (``make``, ``play``) or from a file (``read``)."""
 
-from __future__ import annotations
-
 import re
 import zipfile
 from collections.abc import Callable, Mapping
@@ -27,6 +25,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecFrameStack,
 from sb3_extra_buffers.checkpoints import open_arrays
 from sb3_extra_buffers.codecs import CellSpec
 from sb3_extra_buffers.compressed import CompressedDictReplayBuffer, CompressedReplayBuffer
+from sb3_extra_buffers.compressed.storage import NO_KEY, parts_of
 from sb3_extra_buffers.errors import FileContentError, FileMissingError, MissingExtraError, ParameterError
 from sb3_extra_buffers.memory import Bytes
 from sb3_extra_buffers.progress import progress_bar
@@ -36,8 +35,6 @@ from sb3_extra_buffers.training_utils.steps import Player, Step
 
 #: A shorter stream says nothing about memory.
 MIN_STEPS = 64
-#: The key of a space without keys.
-NO_KEY = ""
 #: Names of arrays of observations in files, in the order in which they are looked for.
 _OBSERVATIONS = ("observations", "obs", "frames", "arr_0")
 _DONES = ("dones", "terminals", "episode_ends")
@@ -106,11 +103,6 @@ class Stream:
         return self.buffer_class(size, self.observation_space, self.action_space, "cpu", self.n_envs, **options)
 
 
-def parts_of(space: spaces.Space[Any]) -> dict[str, spaces.Space[Any]]:
-    """The space of each key; a space without keys has the key ``""``."""
-    return dict(space.spaces) if isinstance(space, spaces.Dict) else {NO_KEY: space}
-
-
 def cell_of(space: spaces.Space[Any]) -> CellSpec:
     """An observation of a space without keys."""
     return CellSpec(np.dtype(space.dtype), max(1, int(np.prod(space.shape or 1))))
@@ -122,7 +114,6 @@ def has_channels_last(space: spaces.Space[Any]) -> bool:
 
 
 def feed(buffer: ReplayBuffer, steps: list[Step]) -> None:
-    """Add steps to a buffer."""
     for step in steps:
         step.add_to(buffer)
 

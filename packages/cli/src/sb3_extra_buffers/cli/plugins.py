@@ -1,7 +1,5 @@
 """Commands for plugins: ``codecs`` and ``heaps`` list them, ``doctor`` tries them, ``new-codec`` and ``new-heap``."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import asdict
 from importlib.metadata import distributions
@@ -152,7 +150,6 @@ def _create(registry: Registry[Any], name: str, folder: Path | None, example: st
 
 
 def render_template(source: str, words: dict[str, str]) -> str:
-    """A file of a template, with the words of a plugin."""
     file = files("sb3_extra_buffers.cli") / "templates" / Template(source).substitute(words)
     return Template(file.read_text(encoding="utf-8")).substitute(words)
 

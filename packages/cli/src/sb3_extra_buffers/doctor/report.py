@@ -1,7 +1,5 @@
 """Load and use every installed plugin once, and report versions and errors."""
 
-from __future__ import annotations
-
 import platform
 import sys
 from collections.abc import Callable, Container, Sequence
@@ -67,7 +65,6 @@ def _version(package: str) -> str:
 
 
 def _try_codec(name: str) -> None:
-    """Encode and decode one cell."""
     codec = codecs.bind(name, codecs.CellSpec("u1", 64))
     cell, out = bytes(range(64)), bytearray(64)
     codec.decode_into(codec.encode(cell), out)
@@ -76,7 +73,6 @@ def _try_codec(name: str) -> None:
 
 
 def _try_heap(name: str) -> None:
-    """Store one payload and read it."""
     required = heaps.registry.load(name).required
     if set(required) - {"capacity"}:
         return  # unknown parameters: it cannot be created here
@@ -89,7 +85,6 @@ def _try_heap(name: str) -> None:
 
 
 def _try_kernels(name: str) -> None:
-    """Pack two frames, and compare with the reference."""
     packed = []
     for one in (name, frames.REFERENCE):
         streams = frames.Streams(frames.whole(64), chunk=4, streams=1, cells=2, slots=8)

@@ -8,7 +8,7 @@ import numpy as np
 import torch as th
 from numpy.typing import NDArray
 
-from sb3_extra_buffers.frames.lookup import Lookup, find_frames
+from sb3_extra_buffers.frames.numpy_kernels import Lookup, find_frames
 from sb3_extra_buffers.gpu_buffers.devices import ALIGNMENT, has_kernels
 from sb3_extra_buffers.gpu_buffers.kernels import frame_reference
 from sb3_extra_buffers.gpu_buffers.kernels.frame_reference import Needs

@@ -1,7 +1,5 @@
 """Cell numbers, and which part of an index picks whole cells."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -45,11 +43,9 @@ class CellNumbers:
         return np.asarray(self)[key]
 
     def reshape(self, *shape: Any) -> Indices:
-        """All numbers in another shape."""
         return np.asarray(self).reshape(*shape)
 
     def swapaxes(self, first: int, second: int) -> Indices:
-        """All numbers with two axes swapped."""
         return np.asarray(self).swapaxes(first, second)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:

@@ -3,8 +3,7 @@
 from sb3_extra_buffers.checkpoints.array_file import ArrayFile, open_arrays, write
 from sb3_extra_buffers.checkpoints.atomic import replacing
 from sb3_extra_buffers.checkpoints.format import FORMAT_VERSION
-from sb3_extra_buffers.checkpoints.manifest import Manifest, read_manifest
-from sb3_extra_buffers.checkpoints.reader import load_state
+from sb3_extra_buffers.checkpoints.manifest import Manifest, load_state, read_manifest
 from sb3_extra_buffers.checkpoints.writer import save_state
 from sb3_extra_buffers.heaps.state import Log, Piece, State, StateError
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from sb3_extra_buffers.checkpoints import format as layouts
 from sb3_extra_buffers.checkpoints.atomic import HINTS, replacing
 from sb3_extra_buffers.checkpoints.checksums import Checksums, check_source, checksums
-from sb3_extra_buffers.checkpoints.memory_map import ReadAdvice, map_file
+from sb3_extra_buffers.checkpoints.memory_map import map_file, reading_once
 from sb3_extra_buffers.errors import (
     FileContentError,
     FileDamagedError,
@@ -69,12 +69,10 @@ def write(
         write_all(file, header)
         file.seek(layout.checksums.nbytes, os.SEEK_CUR)
         for entry in layout.entries:
-            advice, done = ReadAdvice(ready[entry.name]), 0
             for block in layouts.split(ready[entry.name], layouts.CHECKSUM_BLOCK_NBYTES):
-                with advice.reading(done, len(block)):
+                with reading_once(block):
                     sums[next(numbers)] = crc32(block)
                     write_all(file, block)
-                done += len(block)
         sums[layouts.OF_CHECKSUMS] = crc32(layouts.as_bytes(sums[layouts.OF_BLOCKS :]))
         file.seek(len(header))
         write_all(file, layouts.as_bytes(sums))

@@ -1,7 +1,5 @@
 """Comparison of mapped files with their checksums: a whole file, bytes that are copied, bytes that are first read."""
 
-from __future__ import annotations
-
 import mmap
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
@@ -15,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.checkpoints.format import CHECKSUM_BLOCK_NBYTES, OF_BLOCKS, Layout
-from sb3_extra_buffers.checkpoints.memory_map import ReadAdvice
+from sb3_extra_buffers.checkpoints.memory_map import reading_once
 from sb3_extra_buffers.errors import FileDamagedError
 from sb3_extra_buffers.memory import address_of, mapping_of
 
@@ -37,11 +35,10 @@ class Checksums:
     def _damage(self, content: memoryview, low: int, high: int) -> Iterator[str]:
         table, (names, begins, ends) = self.layout.checksums, self._blocks
         sums = np.frombuffer(content[self.begin + table.begin : self.begin + table.end], "<u4")
-        advice = ReadAdvice(np.frombuffer(content, np.uint8))
         for number in range(bisect_right(ends, low), bisect_right(begins, high - 1)):
-            begin, nbytes = begins[number], ends[number] - begins[number]
-            with advice.reading(begin, nbytes):
-                found = crc32(content[begin : begin + nbytes])
+            block = content[begins[number] : ends[number]]
+            with reading_once(block):
+                found = crc32(block)
             if found != sums[OF_BLOCKS + number]:
                 yield names[number]
 

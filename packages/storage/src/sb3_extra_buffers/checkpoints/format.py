@@ -1,7 +1,5 @@
 """The file format: a safetensors header, arrays in little-endian order, and a CRC-32 per megabyte."""
 
-from __future__ import annotations
-
 import json
 import math
 import mmap
@@ -79,7 +77,6 @@ class Layout:
 
     @property
     def nbytes(self) -> int:
-        """Size of the data."""
         return (self.entries[-1] if self.entries else self.checksums).end
 
 
@@ -106,7 +103,6 @@ def split(array: NDArray[Any], nbytes: int) -> Iterator[memoryview]:
 
 
 def checksum_count(nbytes: int) -> int:
-    """The number of checksums of an array."""
     return -(-nbytes // CHECKSUM_BLOCK_NBYTES)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.checkpoints.array_file import ArrayFile, open_arrays, write
+from sb3_extra_buffers.checkpoints.checksums import UnreadBytes
 from sb3_extra_buffers.checkpoints.format import (
     ALIGNMENT,
     DTYPE_NAMES,
@@ -24,6 +27,7 @@ from sb3_extra_buffers.checkpoints.format import (
     checked_number,
     checked_shape,
 )
+from sb3_extra_buffers.checkpoints.memory_map import allocate_mappable, can_map, is_mappable, is_page_aligned, map_over
 from sb3_extra_buffers.errors import (
     FileContentError,
     FileDamagedError,
@@ -31,6 +35,7 @@ from sb3_extra_buffers.errors import (
     FileVersionError,
     ForeignFileError,
 )
+from sb3_extra_buffers.heaps.state import Piece, State
 
 MANIFEST_NAME = "manifest.safetensors"
 _MANIFEST_KIND = "checkpoint"
@@ -46,6 +51,12 @@ BLOCK_NBYTES = 1 << 18
 MAX_INLINE_NBYTES = 1 << 12
 _DIGEST_NBYTES = 16
 _INLINE = "array/"
+#: Attempts to open a checkpoint while another process saves to the same folder.
+_ATTEMPTS = 20
+#: Checkpoints up to this size are verified unless the caller decides: that takes some hundredths of a second.
+_SMALL_NBYTES = 1 << 26
+#: An array in more runs than this is copied: a process may have a limited number of mappings.
+_MAX_RUNS = 1024
 
 
 def digest(block: memoryview) -> bytes:
@@ -67,13 +78,9 @@ class BlockedArray:
     def nbytes(self) -> int:
         return math.prod(self.shape) * self.dtype.itemsize
 
-    def block_name(self, index: int) -> str:
-        """The name of a block in its segment."""
-        return f"{self.name}#{index}"
-
-    def block_nbytes(self, index: int) -> int:
-        """Size of a block."""
-        return min(BLOCK_NBYTES, self.nbytes - index * BLOCK_NBYTES)
+    def block(self, index: int) -> tuple[int, str, int]:
+        """The number of a block's segment, the block's name there, and its size."""
+        return self.files[index], f"{self.name}#{index}", min(BLOCK_NBYTES, self.nbytes - index * BLOCK_NBYTES)
 
 
 @dataclass
@@ -85,7 +92,6 @@ class LogPart:
     file: int
 
     def name(self, key: str) -> str:
-        """The name of the part in its segment."""
         return f"{key}@{self.begin}"
 
 
@@ -241,10 +247,10 @@ class Segments:
     """The opened segments of a checkpoint, as its manifest records them. Only headers are read."""
 
     def __init__(self, folder: Path, known: dict[int, Segment]) -> None:
-        self._files: dict[int, ArrayFile] = {}
+        self.files: dict[int, ArrayFile] = {}
         for number, segment in known.items():
             path = folder / _SEGMENT_NAME.format(number)
-            file = self._files[number] = open_arrays(path, _SEGMENT_KIND)
+            file = self.files[number] = open_arrays(path, _SEGMENT_KIND)
             if file.sums != segment.sums:
                 raise FileDamagedError(str(path), ("it is not the file that the manifest knows under this name",))
 
@@ -252,15 +258,113 @@ class Segments:
         """The bytes of an item; read-only and mapped."""
         return self.file_with(number, name, nbytes)[name]
 
-    def verify(self) -> None:
-        """Compare everything with its checksums."""
-        for file in self._files.values():
-            file.verify()
-
     def file_with(self, number: int, name: str, nbytes: int) -> ArrayFile:
-        """The file of an item."""
-        file = self._files.get(number)
+        file = self.files.get(number)
         entry = None if file is None else file.entries.get(name)
         if file is None or entry is None or entry.dtype != np.uint8 or entry.shape != (nbytes,):
             raise KeyError(f"{nbytes} bytes named {name!r} in segment {number}")
         return file
+
+
+def load_state(path: str | os.PathLike[str], verify: bool | None = False) -> tuple[State, Manifest]:
+    """Load the state from a folder. Logs and most arrays stay in their files until they are accessed.
+
+    Arrays are compared with their checksums at once, logs when they are first read.
+
+    :param path: of the folder
+    :param verify: read everything and compare it with its checksums now; ``None``: if it has at most 64 MB
+    :return: the state, and the manifest that lets :func:`save_state` write only what has changed
+    """
+    folder = Path(path)
+    for _ in range(_ATTEMPTS):
+        manifest = read_manifest(folder)
+        try:
+            segments = Segments(folder, manifest.segments)
+        except FileMissingError as error:
+            if read_manifest(folder).serial != manifest.serial:
+                continue
+            raise FileDamagedError(str(folder), (f"{Path(error.path).name} is missing",)) from None
+        if verify is None:
+            verify = sum(segment.nbytes for segment in manifest.segments.values()) <= _SMALL_NBYTES
+        for file in segments.files.values() if verify else ():
+            file.verify()
+        manifest.source = segments
+        try:
+            return _assembled(manifest, segments, verify), manifest
+        except KeyError as error:
+            problem = f"it refers to {error.args[0]}, which are missing"
+            raise FileDamagedError(str(folder / MANIFEST_NAME), (problem,)) from None
+    raise FileDamagedError(str(folder), ("its files change faster than they can be opened",), "Try again.")
+
+
+def _assembled(manifest: Manifest, segments: Segments, is_verified: bool) -> State:
+    stored = {name: _StoredArray(array, segments, is_verified) for name, array in manifest.arrays.items()}
+    arrays = manifest.inline | {name: found.array() for name, found in stored.items()}
+    logs = {
+        key: [(part.begin, segments.item(part.file, part.name(key), part.end - part.begin)) for part in parts]
+        for key, parts in manifest.logs.items()
+    }
+    unread = None if is_verified else UnreadBytes(content for parts in logs.values() for _, content in parts)
+    pieces = {key: [Piece(*part, unread) for part in parts] for key, parts in logs.items()}
+    return State(manifest.facts, arrays, [], pieces, stored)
+
+
+@dataclass
+class _Run:
+    """Whole pages of an array, from ``begin`` to ``end``, that are contiguous in a file, ``shift`` bytes further."""
+
+    begin: int
+    end: int
+    file: ArrayFile
+    shift: int
+
+
+class _StoredArray:
+    """An array whose blocks are in several segments, which stay mapped as long as this object exists.
+
+    Whole pages are mapped, the rest is copied.
+    """
+
+    def __init__(self, blocked: BlockedArray, segments: Segments, is_verified: bool) -> None:
+        # All blocks are looked up before memory is allocated, so a file cannot claim more than it has.
+        self._blocked, self._segments = blocked, segments
+        runs: list[_Run] = []
+        for index in range(len(blocked.files)):
+            number, name, nbytes = blocked.block(index)
+            file = segments.file_with(number, name, nbytes)
+            if not is_verified:
+                file.check(name)  # here, because nobody can tell when a number in an array is read
+            begin = index * BLOCK_NBYTES
+            last, shift = runs[-1] if runs else None, file.offset(name) - begin
+            if not can_map() or not is_page_aligned(begin, nbytes, shift):
+                continue
+            if last is not None and last.file is file and (last.end, last.shift) == (begin, shift):
+                last.end += nbytes
+            else:
+                runs.append(_Run(begin, begin + nbytes, file, shift))
+        self._runs = runs if len(runs) <= _MAX_RUNS else []
+
+    def array(self) -> NDArray[Any]:
+        nbytes = self._blocked.nbytes
+        content = allocate_mappable(nbytes) if self._runs else np.empty(nbytes, np.uint8)
+        self.lay(content)
+        return content.view(self._blocked.dtype).reshape(self._blocked.shape)
+
+    def lay(self, target: NDArray[np.uint8]) -> None:
+        """Fill memory of the same size with the content of the array, by mapping where possible."""
+        done = 0
+        for _, runs in groupby(self._runs if is_mappable(target) else (), lambda run: id(run.file)):
+            first = next(runs)
+            with first.file.opened() as descriptor:
+                if descriptor is None:
+                    continue  # replaced or removed: copied from the existing mapping below
+                for run in chain((first,), runs):
+                    self._copy(target, done, run.begin)
+                    map_over(target[run.begin : run.end], descriptor, run.begin + run.shift)
+                    done = run.end
+        self._copy(target, done, self._blocked.nbytes)
+
+    def _copy(self, target: NDArray[np.uint8], begin: int, end: int) -> None:
+        for place in range(begin, end, BLOCK_NBYTES):
+            content = self._segments.item(*self._blocked.block(place // BLOCK_NBYTES))
+            target[place : place + len(content)] = content

@@ -1,7 +1,5 @@
 """Memory mappings of files: create them, place them over existing memory, advise the system about reading them."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import sys
@@ -84,28 +82,24 @@ def _mmap() -> Callable[..., Any]:
     return function
 
 
-class ReadAdvice:
-    """madvise for an array that is read once from start to end: prefetch what comes next, release what was read.
+@contextmanager
+def reading_once(block: memoryview) -> Iterator[None]:
+    """Prefetch bytes that are read once, and release them afterwards: copying a file would leave all of it resident.
 
-    Copying a mapped file would otherwise leave all of it resident. Memory that is not a read-only mapping is not
-    affected: releasing writable pages would lose their content.
+    Memory that is not a read-only mapping is not affected: releasing writable pages would lose their content.
     """
-
-    def __init__(self, array: NDArray[Any]) -> None:
-        mapping = mapping_of(array)
-        self._mapping = mapping if mapping is not None and memoryview(mapping).readonly else None
-        self._begin = 0 if self._mapping is None else array.ctypes.data - address_of(self._mapping)
-
-    @contextmanager
-    def reading(self, begin: int, nbytes: int) -> Iterator[None]:
-        """Prefetch bytes of the array, also in a mapping that is marked for random access, and release them."""
-        self._advise("MADV_WILLNEED", begin, nbytes)
+    mapping = mapping_of(block)
+    if mapping is None or not memoryview(mapping).readonly:
         yield
-        around = min(_FAULT_AROUND_NBYTES, self._begin + begin)
-        self._advise("MADV_DONTNEED", begin - around, nbytes + around)
+        return
+    begin = np.frombuffer(block, np.uint8).ctypes.data - address_of(mapping)
+    _advise(mapping, "MADV_WILLNEED", begin, begin + block.nbytes)
+    yield
+    _advise(mapping, "MADV_DONTNEED", max(begin - _FAULT_AROUND_NBYTES, 0), begin + block.nbytes)
 
-    def _advise(self, option: str, begin: int, nbytes: int) -> None:
-        if self._mapping is not None and hasattr(mmap, option):
-            past_page = (self._begin + begin) % mmap.PAGESIZE
-            with suppress(OSError):  # advice is optional
-                self._mapping.madvise(getattr(mmap, option), self._begin + begin - past_page, nbytes + past_page)
+
+def _advise(mapping: mmap.mmap, option: str, begin: int, end: int) -> None:
+    if hasattr(mmap, option):
+        begin -= begin % mmap.PAGESIZE
+        with suppress(OSError):  # advice is optional
+            mapping.madvise(getattr(mmap, option), begin, end - begin)

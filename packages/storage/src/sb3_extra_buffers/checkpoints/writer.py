@@ -1,7 +1,5 @@
 """``save_state``: write a state to a checkpoint folder, incrementally and atomically."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -141,7 +139,6 @@ def _remove_unneeded(folder: Path, needed: Collection[int]) -> None:
 def _write(
     folder: Path, state: State, about: dict[str, Any], known: Manifest | None, current: Manifest | None
 ) -> Manifest:
-    """Write new segments, then the manifest."""
     saved = None
     if known is not None and current is not None and known.serial == current.serial:
         with suppress(FileMissingError, FileDamagedError, ForeignFileError, FileContentError, FileVersionError):
@@ -172,12 +169,6 @@ class _Plan:
         self.logs: dict[str, list[LogPart]] = {}
         self._contents: dict[str, NDArray[Any]] = {}
         self._sources: dict[str, list[Log]] = {}
-        self._plan_arrays(state, saved)
-        self._plan_logs(state, saved)
-        if saved is not None:
-            self._move_out(_segments_to_rewrite(saved.segments, self.live()))
-
-    def _plan_arrays(self, state: State, saved: Manifest | None) -> None:
         for name, value in state.arrays.items():
             array = storable(name, value)
             if array.nbytes <= MAX_INLINE_NBYTES:
@@ -191,20 +182,20 @@ class _Plan:
                     files[index] = file if old == new else _NEW
             self.arrays[name] = BlockedArray(name, array.dtype, array.shape, files, digests)
             self._contents[name] = array
-
-    def _plan_logs(self, state: State, saved: Manifest | None) -> None:
         for log in state.logs:
             self._sources.setdefault(log.key, []).append(log)
         for key, logs in self._sources.items():
-            before = [] if saved is None else saved.logs.get(key, [])
-            self.logs[key] = [part for log in logs for part in _log_parts(log, before)]
+            parts = [] if saved is None else saved.logs.get(key, [])
+            self.logs[key] = [part for log in logs for part in _log_parts(log, parts)]
+        if saved is not None:
+            self._move_out(_segments_to_rewrite(saved.segments, self.live()))
 
     def live(self) -> Counter[int]:
         """The number of needed bytes in each segment."""
         live: Counter[int] = Counter()
         for array in self.arrays.values():
             for index, file in enumerate(array.files):
-                live[file] += array.block_nbytes(index)
+                live[file] += array.block(index)[-1]
         for key, parts in self.logs.items():
             for part in parts:
                 live[part.file] += part.end - _needed_part(part, self._sources[key]).begin
@@ -233,13 +224,12 @@ class _Plan:
             digests = self.arrays[name].digests if name in self.arrays else []
             for index, (old, new) in enumerate(zip(before.digests, digests)):
                 if old != new:
-                    block = before.files[index], before.block_name(index), before.block_nbytes(index)
-                    check_source(source.item(*block), _COPY_HINT)
+                    check_source(source.item(*before.block(index)), _COPY_HINT)
 
     def items(self) -> list[Item]:
         """All bytes to write, without copying what is in memory."""
         found = [
-            Item(array.block_name(index), np.frombuffer(block, np.uint8), partial(array.files.__setitem__, index))
+            Item(array.block(index)[1], np.frombuffer(block, np.uint8), partial(array.files.__setitem__, index))
             for name, array in self.arrays.items()
             for index, (file, block) in enumerate(zip(array.files, split(self._contents[name], BLOCK_NBYTES)))
             if file == _NEW

@@ -1,7 +1,5 @@
 """Geometry of stacked observations: how frames lie in an observation, and which stacks an image may be."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -28,12 +26,10 @@ class FrameGeometry:
 
     @property
     def frame_nbytes(self) -> int:
-        """Size of one frame."""
         return self.pixels * self.group
 
     @property
     def row_nbytes(self) -> int:
-        """Size of one observation."""
         return self.depth * self.frame_nbytes
 
     def split(self, rows: Bytes) -> Bytes:

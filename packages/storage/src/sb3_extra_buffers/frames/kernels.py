@@ -6,8 +6,6 @@ point group ``sb3_extra_buffers.frame_kernels``. :class:`FrameKernels` lists eve
 ``sb3_extra_buffers.testing.KernelConformance`` checks all of it.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -204,25 +202,10 @@ def create(name: str | None = None) -> FrameKernels:
     return registry.load(REFERENCE).factory()
 
 
-class Contiguity:
-    """``numpy.ascontiguousarray``, by kernels that are faster at it if possible.
+def contiguous_by(kernels: FrameKernels | None) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    """``numpy.ascontiguousarray``, or the same by kernels that have the capability :class:`ContiguousKernels`.
 
     ``VecTransposeImage`` of Stable-Baselines3 returns views, and copies of them keep the order of their memory. For a
     stack of four frames, rearranging takes numpy eight times as long as a plain copy.
-
-    A pickle holds the kernels, not their method, and is loaded with the kernels that are installed there.
-
-    :param kernels: kernels that may have the capability :class:`ContiguousKernels`; ``None`` uses numpy
     """
-
-    def __init__(self, kernels: FrameKernels | None = None) -> None:
-        self.kernels = kernels
-        self._arrange: Callable[[NDArray[Any]], NDArray[Any]] = (
-            kernels.contiguous if isinstance(kernels, ContiguousKernels) else np.ascontiguousarray
-        )
-
-    def __call__(self, array: NDArray[Any]) -> NDArray[Any]:
-        return self._arrange(array)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Contiguity, (self.kernels,)
+    return kernels.contiguous if isinstance(kernels, ContiguousKernels) else np.ascontiguousarray

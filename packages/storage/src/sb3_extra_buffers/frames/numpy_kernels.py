@@ -1,16 +1,13 @@
 """Frame kernels in numpy: the reference for all others, and the fallback where nothing is compiled."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sb3_extra_buffers.frames.batch_memory import BatchMemory
 from sb3_extra_buffers.frames.kernels import Chunks, ChunkSource, KernelsPlugin, create
-from sb3_extra_buffers.frames.lookup import find_frames
 from sb3_extra_buffers.frames.packing import Parsed, patch
 from sb3_extra_buffers.frames.streams import BLANK, MAX_BACK, NONE, PATTERNS, ZERO, Change, Streams, publish
 from sb3_extra_buffers.memory import Bytes, Indices
@@ -22,6 +19,35 @@ REFERENCE = "numpy"
 _BLOCKS = 4
 #: The row of a frame that is not among those of the last observation.
 _NO_ROW = -1
+
+
+class Lookup(NamedTuple):
+    """The frames of a batch. The target of a frame is ``row * depth + index``: row of the batch, index in the stack.
+
+    ``slots`` are the chunks that are needed, each once. Each frame has the index of its chunk in them (``which``), its
+    offset in the chunk and its target. Frames of zeros only have a target, in ``blank``.
+    """
+
+    slots: Indices
+    which: Indices
+    offsets: Indices
+    targets: Indices
+    blank: Indices
+
+
+def find_frames(streams: Streams, references: Indices) -> Lookup:
+    newest = streams.newest[references]
+    backs = streams.backs[streams.pattern[references]].astype(np.int64)
+    is_stored = (backs != ZERO) & (newest > 0)[:, np.newaxis]
+    rows, columns = np.nonzero(is_stored)
+    slots, offsets = np.divmod(newest[rows].astype(np.int64) - 1, streams.room)
+    offsets -= backs[rows, columns]
+    while (early := offsets < 0).any():
+        slots[early] = streams.previous[slots[early]]
+        offsets[early] += streams.sizes[slots[early]]
+    wanted, which = np.unique(slots, return_inverse=True)
+    targets = rows * streams.geometry.depth + columns
+    return Lookup(wanted, which.reshape(-1), offsets, targets, np.flatnonzero(~is_stored))
 
 
 class NumpyKernels:
@@ -46,7 +72,9 @@ class NumpyKernels:
             reference = int(references[row]) + plane * streams.cells
             stream = reference % streams.streams
             frames = streams.geometry.split(planes[plane][row : row + 1])[0]
-            if streams.sizes[streams.open[stream]] >= streams.chunk and _brings_new(streams, stream, frames):
+            is_complete = streams.sizes[streams.open[stream]] >= streams.chunk
+            # New is a frame that is not found, or any if no pattern is left.
+            if is_complete and (streams.numbers[0] == PATTERNS or None in _known_places(streams, stream, frames)):
                 return index
             _Draft(streams, stream).write(reference, frames)
         return count * len(planes)
@@ -122,6 +150,10 @@ class _Place:
     row: int
 
 
+#: A frame of zeros, and one that equals the frame before it in the observation.
+_BLANK, _REPEATED = _Place(BLANK, 0, _NO_ROW), _Place(NONE, 0, _NO_ROW)
+
+
 class _Draft:
     """One observation that is being written. All changes are computed first, then published in one call."""
 
@@ -150,7 +182,10 @@ class _Draft:
 
     def _write_new(self, reference: int, own: int, frames: Bytes) -> None:
         streams, stream = self.streams, self.stream
-        places = self._find_all(frames)
+        places: list[_Place] = []
+        # Frames of the last observation stay young enough for the others while frames are appended.
+        for frame, known in zip(frames, _known_places(streams, stream, frames)):
+            places.append(self._append(frame) if known is None else places[-1] if known is _REPEATED else known)
         rows = [place.row for place in places]
         pattern, reach = self._pattern([place.number for place in places])
         if pattern < 0:  # no room for another pattern: stored as new frames, whose pattern is number 0
@@ -179,23 +214,7 @@ class _Draft:
                 self._changes.append((streams.last_number, stream, NONE))
             self._changes.append((streams.repeated, stream, repeated))
 
-    def _find_all(self, frames: Bytes) -> list[_Place]:
-        """The place of each frame; frames that are not found are appended."""
-        streams, stream = self.streams, self.stream
-        found: list[_Place] = []
-        # Frames of the last observation stay young enough for the others while frames are appended.
-        are_blank = [not frame.any() for frame in frames]
-        known = [None if are_blank[i] else _find(streams, stream, i, frame) for i, frame in enumerate(frames)]
-        for index, (frame, place) in enumerate(zip(frames, known)):
-            if are_blank[index]:
-                place = _Place(BLANK, 0, _NO_ROW)
-            elif place is None and index and not are_blank[index - 1] and np.array_equal(frame, frames[index - 1]):
-                place = found[-1]
-            found.append(self._append(frame) if place is None else place)
-        return found
-
     def _append(self, frame: Bytes) -> _Place:
-        """Append a frame to the open chunk of the stream."""
         filling, stream, (steps, content) = self.streams.filling, self.stream, self._filled
         own_steps, own_content = patch(self._tail, frame)
         # These bytes are after the end of what is filled: they count when that is published.
@@ -275,17 +294,15 @@ class _Draft:
         publish(changes)
 
 
-def _brings_new(streams: Streams, stream: int, frames: Bytes) -> bool:
-    """Whether writing an observation would append a frame: one that is not found, or any if no pattern is left."""
-    if streams.numbers[0] == PATTERNS:
-        return True
-    are_blank = [not frame.any() for frame in frames]
+def _known_places(streams: Streams, stream: int, frames: Bytes) -> list[_Place | None]:
+    """Places of frames that are blank, in the last observation, or equal to the frame before; ``None`` for others."""
+    found: list[_Place | None] = []
     for index, frame in enumerate(frames):
-        if are_blank[index] or _find(streams, stream, index, frame) is not None:
-            continue
-        if not index or are_blank[index - 1] or not np.array_equal(frame, frames[index - 1]):
-            return True
-    return False
+        place = _find(streams, stream, index, frame) if frame.any() else _BLANK
+        if place is None and index and found[-1] is not _BLANK and np.array_equal(frame, frames[index - 1]):
+            place = _REPEATED
+        found.append(place)
+    return found
 
 
 def _is_last(streams: Streams, stream: int, frames: Bytes) -> bool:

@@ -1,7 +1,5 @@
 """Streams of frames: which frames every observation is made of, and the chunk that each stream is filling."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import starmap
@@ -13,7 +11,6 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers.frames.geometry import FrameGeometry
 from sb3_extra_buffers.frames.packing import END, PADDING, count_dtype, worst_steps_nbytes
-from sb3_extra_buffers.frames.validation import check_references
 from sb3_extra_buffers.heaps.state import State, StateError, used, within
 from sb3_extra_buffers.memory import Bytes, untouched
 
@@ -33,17 +30,19 @@ _BY_SLOT = ("previous", "sizes", "users", "free")
 #: Arrays that are saved as a whole.
 _WHOLE = ("backs", "reach", "last", "last_row", "last_number", "last_position", "repeated", "total", "open", "numbers")
 _FILLING = ("counts", "filled", "first_nbytes", "base", "tail")
+#: Loaded observations that are checked together: their numbers fit into the cache of one CPU core.
+_BATCH = 1 << 15
+#: Number of available frames of an observation that was never written: enough for any pattern.
+_ANYTHING = 255
 
 #: An assignment ``target[key] = value``. The target is an array, a list or a dict.
 Change = tuple[Any, Any, Any]
 
 
 def publish(changes: Sequence[Change]) -> None:
-    """Carry out assignments in one call that no interrupt can split.
+    """Carry out assignments in one call of C code, which no interrupt can split: see ``publish`` of the memory package.
 
-    Python runs signal handlers and trace functions between instructions of Python code. This is one call of C code, so
-    an interrupt comes before all of the changes or after them. Compute everything first, then publish. The changes are
-    a sequence, because a generator would run Python code in between.
+    The changes are a sequence, because a generator would run Python code in between.
     """
     deque(starmap(setitem, changes), maxlen=0)
 
@@ -75,7 +74,6 @@ class OpenChunks:
 
     @property
     def packed_nbytes(self) -> int:
-        """Bytes of all patches."""
         return int(self.filled.sum())
 
     def beginning(self, stream: int, base: Bytes) -> list[Change]:
@@ -97,13 +95,11 @@ class OpenChunks:
         return np.concatenate(self.parts(stream, frames))
 
     def state(self) -> State:
-        """Everything that :meth:`restore` needs."""
         arrays = {name: getattr(self, name) for name in _FILLING}
         steps, content = self.filled.max(axis=0).tolist()
         return State({}, {**arrays, "steps": self.steps[:, :steps], "content": self.content[:, :content]})
 
     def restore(self, state: State) -> None:
-        """Take over a saved state."""
         state.copy_to(**{name: getattr(self, name) for name in _FILLING})
         within("filled", self.filled, 0, self.content.shape[1] - PADDING)
         for number, target in enumerate((self.steps, self.content)):
@@ -180,17 +176,14 @@ class Streams:
 
     @property
     def streams(self) -> int:
-        """Number of streams."""
         return len(self.total)
 
     @property
     def slots(self) -> int:
-        """The largest number of chunks at one time."""
         return len(self.users)
 
     @property
     def free_slots(self) -> int:
-        """How many more chunks there can be."""
         _, free, used = self.numbers.tolist()
         return int(free + self.slots - used)
 
@@ -285,7 +278,6 @@ class Streams:
         }
 
     def state(self) -> State:
-        """Everything that :meth:`restore` needs."""
         arrays = {name: getattr(self, name) for name in ("newest", "pattern", *_WHOLE)}
         arrays.update({name: used(getattr(self, name)) for name in _BY_SLOT})
         return State(self._facts, arrays).put("filling", self.filling.state())
@@ -315,7 +307,7 @@ class Streams:
         for name, (low, high) in limits.items():
             # Entries that were not saved are zero: they were never used.
             within(name, getattr(self, name)[:opened] if name in _BY_SLOT else getattr(self, name), low, high)
-        check_references(self, MAX_BACK, ZERO)
+        _check_references(self)
         self.workspace = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -328,3 +320,70 @@ def _restored(arguments: tuple[Any, ...], state: State) -> Streams:
     streams = Streams(*arguments)
     streams.restore(state)
     return streams
+
+
+def _check_references(streams: Streams) -> None:
+    """Raise if an observation has a frame outside of its chunks, or if kernels would write outside of an open chunk.
+
+    Each number was compared with its limits before.
+    """
+    backs = streams.backs.astype(np.int64)
+    reach = np.where(backs == ZERO, 0, backs).max(axis=1)
+    if (reach != streams.reach).any() or reach.max() > MAX_BACK:
+        raise StateError("patterns reach further back than is allowed")
+    _check_free(streams)
+    _check_open(streams)
+    furthest = int(reach.max())
+    within_reach = _within_reach(streams, furthest)
+    needed = (reach + 1).astype(np.uint8)
+    for begin in range(0, len(streams.newest), _BATCH):
+        some = slice(begin, begin + _BATCH)
+        found = within_reach.take(streams.newest[some])
+        # Patterns are looked at only if some observation has fewer frames than the longest pattern needs.
+        if found.min() <= furthest and (found < needed[streams.pattern[some]]).any():
+            raise StateError("an observation has frames that are in no chunk")
+
+
+def _within_reach(streams: Streams, reach: int) -> NDArray[np.uint8]:
+    """For each position of a newest frame, plus 1: the number of frames from there backwards; 0 if none.
+
+    There are far fewer positions than observations, and looking one up takes no division.
+    """
+    opened = int(streams.numbers[2])
+    sizes = np.where(streams.users[:opened] > 0, streams.sizes[:opened], 0).astype(np.int16)
+    previous = streams.previous[:opened]
+    before, hop, goes_on = np.zeros(opened, np.int16), previous, np.ones(opened, np.bool_)
+    for _ in range(reach):  # a chunk that has frames has at least one
+        found = sizes[hop]
+        goes_on &= found > 0
+        before = np.minimum(before + np.where(goes_on, found, 0), reach)
+        if not (goes_on & (before < reach)).any():
+            break
+        hop = previous[hop]
+    offsets = np.arange(streams.room, dtype=np.int16)
+    # Twice the reach of the longest pattern, plus one, fits into a byte.
+    counts = before.astype(np.uint8)[:, np.newaxis] + np.minimum(offsets, reach).astype(np.uint8) + np.uint8(1)
+    counts *= offsets < sizes[:, np.newaxis]
+    return np.concatenate([[np.uint8(_ANYTHING)], counts.reshape(-1)])
+
+
+def _check_free(streams: Streams) -> None:
+    """Raise if a free slot is in use or listed twice: two chunks would get it."""
+    _, free, opened = streams.numbers.tolist()
+    idle = np.flatnonzero(streams.users[:opened] == 0)
+    if not np.array_equal(np.sort(streams.free[:free]), idle):
+        raise StateError("the list of free slots does not match the slots in use")
+
+
+def _check_open(streams: Streams) -> None:
+    """Raise if an open chunk is shared, free, or claims more bytes than its frames can take."""
+    filling, frame_nbytes = streams.filling, streams.geometry.frame_nbytes
+    slots: list[int] = streams.open.tolist()
+    sizes: NDArray[Any] = streams.sizes[streams.open].astype(np.int64)
+    if len(set(slots)) != len(slots) or (streams.users[streams.open] < 1).any():
+        raise StateError("an open chunk belongs to two streams, or its slot is free")
+    steps = [2 * int(filling.counts[stream, :size].sum(dtype=np.int64)) for stream, size in enumerate(sizes.tolist())]
+    fits = filling.filled[:, 0] <= sizes * worst_steps_nbytes(frame_nbytes)
+    fits &= (filling.filled[:, 0] == steps) & (filling.filled[:, 1] <= sizes * frame_nbytes)
+    if not fits.all():
+        raise StateError("an open chunk claims more bytes than its frames can take")

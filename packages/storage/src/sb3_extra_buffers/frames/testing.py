@@ -1,7 +1,5 @@
 """The conformance kit for frame kernels: the rules of :mod:`sb3_extra_buffers.frames.kernels`, each with a check."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import pickle
@@ -53,7 +51,6 @@ class KernelSubject:
     name: str
 
     def create(self) -> FrameKernels:
-        """Make them."""
         return frames.create(self.name)
 
     def __str__(self) -> str:

@@ -1,7 +1,5 @@
 """A workbench for frame kernels: streams, a source of chunks and generated observations, for the kit and for tests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -68,7 +66,6 @@ class Workbench:
         self.shelf = Shelf(slots, geometry.frame_nbytes)
 
     def write(self, cells: Indices, rows: Bytes, next_rows: Bytes | None = None) -> None:
-        """Write observations and next observations."""
         done, count = 0, len(rows) if next_rows is None else 2 * len(rows)
         while (done := self.kernels.write(self.streams, cells, rows, done, next_rows)) < count:
             plane, index = divmod(done, len(rows))
@@ -83,13 +80,11 @@ class Workbench:
         streams.begin_chunk(stream, base, [(shelf.bases, following, base)])
 
     def read(self, references: Indices) -> Bytes:
-        """Read observations."""
         out = self._room(references)
         self.kernels.read(self.streams, self.shelf, references, out)
         return out
 
     def read_both(self, cells: Indices) -> tuple[Bytes, Bytes]:
-        """Read observations and next observations of the same cells."""
         out, next_out = self._room(cells), self._room(cells)
         self.kernels.read(self.streams, self.shelf, cells, out, next_out)
         return out, next_out

@@ -1,7 +1,5 @@
 """Progress bars for long work, drawn by rich or tqdm, whichever is installed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec

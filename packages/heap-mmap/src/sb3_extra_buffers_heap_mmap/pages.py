@@ -1,6 +1,4 @@
-"""Advice to the operating system about mapped files: which pages will be read, and which need not stay in memory."""
-
-from __future__ import annotations
+"""Pages of mapped files: advice to the operating system, and a limit on how many a process holds in memory."""
 
 import mmap
 import os
@@ -8,22 +6,26 @@ from contextlib import suppress
 
 import numpy as np
 
+from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.heaps.block import SavedBytes
-from sb3_extra_buffers.memory import Indices, address_of, mapping_of
+from sb3_extra_buffers.memory import Indices, address_of, mapping_of, publish, untouched
 
 #: A page fault also maps neighbouring pages that are in memory already: up to this much, aligned to it, on Linux.
 WINDOW_NBYTES = 1 << 16
 
 
 def merged(begins: Indices, ends: Indices, unit: int) -> tuple[Indices, Indices]:
-    """Ranges of whole units that cover these ranges of bytes, in order, with no two adjacent.
+    """Ranges of whole units that cover these ranges of bytes, in order, with no two adjacent: first units and sizes.
 
     The given ranges are in any order, none of them empty. All ends are exclusive.
     """
+    if not len(begins):
+        return begins, ends
     order = np.argsort(begins)
     firsts, behind = begins[order] // unit, np.maximum.accumulate((ends[order] - 1) // unit + 1)
     apart = firsts[1:] > behind[:-1]
-    return firsts[np.concatenate([[True], apart])], behind[np.concatenate([apart, [True]])]
+    firsts = firsts[np.concatenate([[True], apart])]
+    return firsts, behind[np.concatenate([apart, [True]])] - firsts
 
 
 class Advice:
@@ -40,12 +42,9 @@ class Advice:
 
     def will_need(self, begins: Indices, ends: Indices) -> None:
         """Start reading these ranges of bytes in the file, all at the same time."""
-        if not len(begins):
-            return
-        firsts, behind = merged(begins, ends, mmap.PAGESIZE)
-        places, sizes = firsts * mmap.PAGESIZE, (behind - firsts) * mmap.PAGESIZE
-        for place, size in zip(places.tolist(), sizes.tolist()):
-            self.will_need_pages(place, size)
+        firsts, sizes = merged(begins, ends, mmap.PAGESIZE)
+        for first, size in zip(firsts.tolist(), sizes.tolist()):
+            self.will_need_pages(first * mmap.PAGESIZE, size * mmap.PAGESIZE)
 
     def will_need_pages(self, place: int, nbytes: int) -> None:
         """Start reading whole pages, from the byte ``place`` of the file on."""
@@ -109,13 +108,60 @@ class SavedPages:
 
     def will_need(self, begins: Indices, ends: Indices) -> None:
         """Start reading these bytes of checkpoint files, given in the joint range, all at the same time."""
-        if not len(begins):
-            return
-        firsts, behind = merged(begins, ends, mmap.PAGESIZE)
-        sizes = (behind - firsts) * mmap.PAGESIZE
+        firsts, sizes = (numbers * mmap.PAGESIZE for numbers in merged(begins, ends, mmap.PAGESIZE))
         # Found by its last byte: a range of whole pages may begin before its piece, but never ends before it.
-        numbers = np.searchsorted(self._firsts, behind * mmap.PAGESIZE - 1, "right") - 1
-        places = firsts * mmap.PAGESIZE - self._firsts[numbers] + self._insides[numbers]
+        numbers = np.searchsorted(self._firsts, firsts + sizes - 1, "right") - 1
+        places = firsts - self._firsts[numbers] + self._insides[numbers]
         for number, place, size in zip(numbers.tolist(), places.tolist(), sizes.tolist()):
             if number in self._advices:
                 self._advices[number].will_need_pages(place, size)
+
+
+class ResidentLimit:
+    """Counts which windows of the file were read, and drops all pages before they exceed the limit.
+
+    A dropped page is mapped again when it is read, so concurrent readers are safe.
+
+    :param pages: the pages of the file
+    :param nbytes: its size
+    :param limit: how many bytes of it may be in the memory of this process; 0: no limit
+    """
+
+    def __init__(self, pages: Advice | SavedPages, nbytes: int, limit: int) -> None:
+        self._pages = pages
+        windows = -(-nbytes // WINDOW_NBYTES)
+        self._allowed = max(limit // WINDOW_NBYTES, 1) if limit else windows
+        #: Whether the file is larger than the limit, and the system can be asked to drop mapped pages.
+        self.is_bounded = windows > self._allowed and hasattr(mmap, "MADV_DONTNEED")
+        self._is_touched = untouched(windows if self.is_bounded else 0, np.bool_)
+        self._count = 0
+
+    @property
+    def nbytes(self) -> int:
+        return self._is_touched.nbytes
+
+    def touch(self, begins: Indices, ends: Indices) -> None:
+        """Note that these ranges of bytes in the file will be read."""
+        if not self.is_bounded or not len(begins):
+            return
+        firsts, sizes = merged(begins, ends, WINDOW_NBYTES)
+        windows = np.repeat(firsts - np.cumsum(sizes) + sizes, sizes) + np.arange(int(sizes.sum()))
+        count = self._count + len(windows) - int(np.count_nonzero(self._is_touched[windows]))
+        is_over = count > self._allowed
+        if is_over:  # start over with these
+            self._pages.let_go()
+        targets, keys = [self._is_touched] * (1 + is_over), [*[slice(None)] * is_over, windows]
+        publish(targets, keys, [*[False] * is_over, True], [(self, "_count", len(windows) if is_over else count)])
+
+    def touch_one(self, begin: int, end: int) -> None:
+        first, behind = begin // WINDOW_NBYTES, (end - 1) // WINDOW_NBYTES + 1
+        if not self._is_touched[first:behind].all():
+            self.touch(np.array([begin]), np.array([end]))
+
+
+def checked_limit(limit: object) -> int:
+    """A limit as the user gave it: a number of bytes, 0 for no limit."""
+    if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 0:
+        allowed = "it must be a number of bytes, or 0 for no limit"
+        raise ParameterError("heap 'mmap'", "resident", limit, allowed)
+    return int(limit)
