@@ -20,7 +20,8 @@ LINES = {
     "sb3_extra_buffers": MINIMUM,
     "sb3-extra-buffers[fast,extra]": f"{MINIMUM} isal numba zstandard lz4 tensorboard tqdm rich psutil matplotlib",
     "sb3-extra-buffers[extra]": "opencv-python-headless tensorboard tqdm rich psutil matplotlib ale-py pillow",
-    "sb3-extra-buffers[fast]": f"{MINIMUM} isal numba zstandard lz4",
+    # With the games of the quick example in the article, which begins with this line.
+    "sb3-extra-buffers[fast]": f"{MINIMUM} isal numba zstandard lz4 ale-py opencv-python-headless",
     "sb3_extra_buffers[fast]": "isal numba",
     "sb3-extra-buffers[isal]": "isal",
     "sb3_extra_buffers[isal]": "isal",
