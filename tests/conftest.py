@@ -30,7 +30,7 @@ def keep_observations(request):
     """Save a few observations of a batch as pictures in debug_obs, unless the environment says no."""
 
     def keep(batch):
-        refused = os.environ.get("DISABLE_TEST_OBSERVATIONS_SAVE", "").lower() in ("1", "true", "yes")
+        refused = os.environ.get("DISABLE_TEST_OBSERVATIONS_SAVE", "").lower() in ("1", "true", "yes", "on")
         if refused or "CI" in os.environ or "NOX_CURRENT_SESSION" in os.environ:
             return
         image = pytest.importorskip("PIL.Image")

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 
 #: Distribution and extra to install for a module, by the module's name or the name of a package that contains it.
 _INSTALLS = {
@@ -17,8 +18,8 @@ _INSTALLS = {
     "numpy": ("sb3-extra-buffers", ""),
     "sb3_contrib": ("sb3-extra-buffers", "contrib"),
     "sb3_extra_buffers": ("sb3-extra-buffers", ""),
-    "sb3_extra_buffers.gpu_buffers": ("sb3-extra-buffers", "gpu"),
-    "sb3_extra_buffers.recording": ("sb3-extra-buffers", "recording"),
+    "sb3_extra_buffers.gpu_buffers": ("sb3-extra-buffers-gpu", ""),
+    "sb3_extra_buffers.recording": ("sb3-extra-buffers-recording", ""),
     "stable_baselines3": ("sb3-extra-buffers", ""),
     "torch": ("sb3-extra-buffers", ""),
     "vizdoom": ("sb3-extra-buffers", "vizdoom"),
@@ -55,14 +56,16 @@ def missing_package(error: ImportError) -> str | None:
 
 
 def install_command(distribution: str, extra: str) -> str:
-    """The pip command for a distribution, from where ours were installed if the core is there to say so.
+    """The pip command for a distribution; ours come from where the core was installed, or all from this checkout.
 
     :param distribution: its name on an index
     :param extra: what people type in brackets, or nothing
     """
-    if distribution.startswith("sb3-extra-buffers"):
-        try:
-            return str(import_module("sb3_extra_buffers.errors.install").install_command(distribution, extra))
-        except ImportError:  # not even the core is installed
-            pass
-    return f'pip install "{distribution}[{extra}]"' if extra else f"pip install {distribution}"
+    if not distribution.startswith("sb3-extra-buffers"):
+        return f"pip install {distribution}"
+    try:
+        return str(import_module("sb3_extra_buffers.errors.install").install_command(distribution, extra))
+    except ImportError:  # not even the core is installed
+        folder = distribution.removeprefix("sb3-extra-buffers-").replace("sb3-extra-", "")
+        packages = Path(__file__).resolve().parents[2] / "packages"
+        return f'pip install "{packages}"/*/' + (f' "{packages / folder}[{extra}]"' if extra else "")

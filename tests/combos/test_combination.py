@@ -107,6 +107,31 @@ def test_the_first_example_that_people_try_trains_with_the_codec_alone():
     assert "zstd/-5" in model.rollout_buffer.observations.codec
 
 
+@pytest.mark.skipif(EXPECTED != OURS, reason="the extra fast was not asked for")
+def test_after_installing_fast_the_quick_example_of_the_published_article_trains():
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.vec_env import DummyVecEnv
+
+    from sb3_extra_buffers.compressed import CompressedRolloutBuffer, find_buffer_dtypes
+    from sb3_extra_buffers.training_utils.atari import make_env
+
+    compression = "zstd-5"
+    obs = make_env(env_id="PongNoFrameskip-v4", n_envs=1, framestack=4).observation_space
+    buffer_dtypes = find_buffer_dtypes(obs_shape=obs.shape, elem_dtype=obs.dtype, compression_method=compression)
+    env = make_env(env_id="PongNoFrameskip-v4", n_envs=2, framestack=4, vec_env_cls=DummyVecEnv)
+    model = PPO(
+        "CnnPolicy",
+        env,
+        n_steps=8,
+        batch_size=8,
+        n_epochs=1,
+        rollout_buffer_class=CompressedRolloutBuffer,
+        rollout_buffer_kwargs={"dtypes": buffer_dtypes, "compression_method": compression},
+    )
+    model.learn(total_timesteps=16)
+    assert next(model.rollout_buffer.get(4)).observations.shape == (4, 4, 84, 84)
+
+
 def test_games_are_there_or_their_extra_is_named():
     from stable_baselines3.common.vec_env import DummyVecEnv
 

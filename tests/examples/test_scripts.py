@@ -40,7 +40,7 @@ def test_a_script_that_is_run_as_a_file_shows_its_own_command(
     code = run_as_file(script, monkeypatch, "--help")
     assert sys.path[0] == str(ROOT)
     if "gpu" in script.stem and find_spec("sb3_extra_buffers.gpu_buffers") is None:
-        assert str(code).endswith(f"Run: {install_command('sb3-extra-buffers', 'gpu')}")
+        assert str(code).endswith(f"Run: {install_command('sb3-extra-buffers-gpu', '')}")
         return
     assert code == 0
     usage = capsys.readouterr().out
@@ -72,8 +72,10 @@ def test_a_script_runs_from_another_folder_and_as_a_module(tmp_path: Path) -> No
         ("cv2", "sb3-extra-buffers", "atari"),
         ("stable_baselines3.common", "sb3-extra-buffers", ""),
         ("ale_py", "sb3-extra-buffers", "atari"),
-        ("sb3_extra_buffers.gpu_buffers", "sb3-extra-buffers", "gpu"),
-        ("sb3_extra_buffers.gpu_buffers.devices", "sb3-extra-buffers", "gpu"),
+        # An extra would ask an index for the distribution that it names.
+        ("sb3_extra_buffers.gpu_buffers", "sb3-extra-buffers-gpu", ""),
+        ("sb3_extra_buffers.gpu_buffers.devices", "sb3-extra-buffers-gpu", ""),
+        ("sb3_extra_buffers.recording", "sb3-extra-buffers-recording", ""),
         ("sb3_extra_buffers.compressed", "sb3-extra-buffers", ""),
     ],
 )
@@ -86,10 +88,13 @@ def test_a_missing_package_is_named_with_what_installs_it(missing: str, distribu
     )
 
 
-def test_without_the_core_the_command_names_the_distribution_and_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_core_the_command_installs_everything_from_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sb3_extra_buffers.errors.install", None)
-    assert install_command("sb3-extra-buffers", "atari") == 'pip install "sb3-extra-buffers[atari]"'
-    assert install_command("sb3-extra-buffers", "") == "pip install sb3-extra-buffers"
+    packages = ROOT / "packages"
+    everything = f'pip install "{packages}"/*/'
+    assert install_command("sb3-extra-buffers", "") == everything
+    assert install_command("sb3-extra-buffers", "atari") == f'{everything} "{packages}/buffers[atari]"'
+    assert install_command("sb3-extra-buffers-recording", "video") == f'{everything} "{packages}/recording[video]"'
     assert install_command("pillow", "") == "pip install pillow"
 
 

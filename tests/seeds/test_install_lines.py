@@ -1,12 +1,18 @@
 """Every install line of the published documents, resolved by pip without an index: our names, the right libraries."""
 
+import ast
+import json
 import re
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, distribution, requires
+from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
+WHEELHOUSE = ROOT / ".wheelhouse"
+PIP = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", "--disable-pip-version-check"]
 MINIMUM = "stable-baselines3 torch sb3-extra-buffers-recording sb3-extra-buffers-heap-mmap"
 #: What is typed after ``pip install``, and distributions that must come with it.
 LINES = {
@@ -14,7 +20,8 @@ LINES = {
     "sb3_extra_buffers": MINIMUM,
     "sb3-extra-buffers[fast,extra]": f"{MINIMUM} isal numba zstandard lz4 tensorboard tqdm rich psutil matplotlib",
     "sb3-extra-buffers[extra]": "opencv-python-headless tensorboard tqdm rich psutil matplotlib ale-py pillow",
-    "sb3-extra-buffers[fast]": f"{MINIMUM} isal numba zstandard lz4",
+    # With the games of the quick example in the article, which begins with this line.
+    "sb3-extra-buffers[fast]": f"{MINIMUM} isal numba zstandard lz4 ale-py opencv-python-headless",
     "sb3_extra_buffers[fast]": "isal numba",
     "sb3-extra-buffers[isal]": "isal",
     "sb3_extra_buffers[isal]": "isal",
@@ -60,14 +67,35 @@ def closure(line):
 
 @pytest.mark.parametrize("line", LINES)
 def test_pip_resolves_a_line_and_warns_of_no_unknown_extra(line):
-    pip = [sys.executable, "-m", "pip"]
-    if subprocess.run([*pip, "--version"], capture_output=True).returncode:
-        pytest.skip("pip is not installed here")
     # Everything is installed: without an index, pip only finds out whether that is what the line asks for.
-    asked = [*pip, "install", "--dry-run", "--no-index", "--no-build-isolation", "--disable-pip-version-check", line]
-    ran = subprocess.run(asked, capture_output=True, text=True)
+    ran = subprocess.run([*PIP, line], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert "does not provide the extra" not in ran.stdout + ran.stderr
+
+
+def test_all_that_is_ours_in_the_lines_comes_from_the_wheelhouse(tmp_path):
+    if not list(WHEELHOUSE.glob("*.whl")):
+        pytest.skip("needs what the session 'wheels' prepares. Run: nox -s wheels")
+    siblings = {name for line in LINES for name in closure(line) if name.startswith("sb3-extra-buffers")}
+    assert {"sb3-extra-buffers", "sb3-extra-buffers-recording", "sb3-extra-buffers-codec-zstd"} <= siblings
+    # As if nothing was installed, without libraries of others, which the wheelhouse does not have.
+    fresh = ["--ignore-installed", "--no-deps", "--find-links", str(WHEELHOUSE), "--report", str(tmp_path / "report")]
+    ran = subprocess.run([*PIP, *fresh, *LINES, *siblings], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert "does not provide the extra" not in ran.stdout + ran.stderr
+    report = json.loads((tmp_path / "report").read_text())["install"]
+    assert {normal(one["metadata"]["name"]) for one in report} == siblings
+    assert {Path(one["download_info"]["url"]).parent.name for one in report} == {WHEELHOUSE.name}
+
+
+def test_the_session_combos_installs_every_extra_of_the_lines():
+    table = re.search(r"^COMBINATIONS = (\{.*?^\})", (ROOT / "noxfile.py").read_text(), re.MULTILINE | re.DOTALL)
+    combinations = ast.literal_eval(table[1])
+    asked = {line.partition("[")[2].rstrip("]") for line in LINES}
+    assert {"", "fast", "fast,extra"} <= asked & set(combinations)
+    assert {extra for line in asked for extra in line.split(",")} <= {
+        extra for line in combinations for extra in line.split(",")
+    }
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -79,7 +107,9 @@ def test_a_line_brings_what_its_comment_says(line):
         assert asked & LIBRARIES == {ONLY[extra[1]]}
 
 
-@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize(
+    "line", [*LINES, "sb3-extra-buffers[atari,extra,fast,vizdoom]", "sb3-extra-buffers[all,extra]"]
+)
 def test_no_line_asks_for_two_builds_of_opencv(line):
     assert len({name for name in closure(line) if name.startswith("opencv")}) <= 1
 

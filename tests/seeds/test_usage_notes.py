@@ -66,6 +66,14 @@ def test_a_recording_buffer_keeps_the_newest_steps():
     assert sorted(record_buffer.frames[:, 0, 0, 0]) == list(range(10, 50))
 
 
+@pytest.mark.parametrize("kind", [RecordBuffer, FramelessRecordBuffer])
+def test_features_are_optional_and_recorded_with_each_step(kind):
+    record_buffer = kind(res=(84, 84), ch_num=4, size=4, dtypes=[np.uint8, np.float32, np.int16, np.float64])
+    for step in range(6):
+        record_buffer.add(np.zeros((84, 84, 4), np.uint8), 1.0, 2, (step, step / 4))
+    assert sorted(tuple(row) for row in record_buffer.features.tolist()) == [(n, n / 4) for n in range(2, 6)]
+
+
 @pytest.mark.parametrize("kind", [FramelessRecordBuffer, DummyRecordBuffer])
 def test_the_other_recording_buffers_take_the_same_calls(kind):
     record_buffer = kind(res=(84, 84), ch_num=4, size=40)

@@ -37,12 +37,12 @@ MODULES = {
     "metadata": "SlotMetadata arr_config_length",
     "raw_buffer": "write_at read_at RawBuffer",
     "observation_store": "DenseObservationStore RawObservationStore create_observation_store",
-    "base": "BaseGpuBuffer",
+    "base": "BaseGpuBuffer find_gpu_buffer_dtypes",
     "gpu_replay": "GpuReplayBuffer",
     "gpu_rollout": "GpuRolloutBuffer",
     "utils": "find_smallest_dtype torch_dtype_element_size estimate_max_slot_bytes estimate_total_heap_bytes "
     "numpy_dtype_to_torch torch_dtype_to_numpy",
-    "compression_methods": "GpuCompressionMethods has_zstd",
+    "compression_methods": "GpuCompressionMethod GpuCompressionMethods has_zstd",
     "size_estimation": "estimate_max_slot_bytes",
 }
 SIGNATURES = {
@@ -76,11 +76,17 @@ SIGNATURES = {
     "read_at": "buffer, byte_start, rel_byte_offset, elem_count, dtype",
     "DenseObservationStore": "buffer_size, n_envs, flat_len, elem_type, device",
     "DenseObservationStore.write": "self, pos, env_idx, flat_tensor",
+    "DenseObservationStore.read": "self, pos, env_idx",
     "DenseObservationStore.read_flat": "self, flat_idx",
+    "DenseObservationStore.flatten": "self",
     "RawObservationStore": "buffer_size, n_envs, flat_len, elem_type, device, field_offset, compress, decompress, "
     "compression_method='rle', runs_type=torch.uint16, shared_heap=None, n_fields=1",
     "RawObservationStore.cell_id": "self, pos, env_idx",
+    "RawObservationStore.write": "self, pos, env_idx, flat_tensor",
+    "RawObservationStore.read": "self, pos, env_idx",
+    "RawObservationStore.read_flat": "self, flat_idx",
     "RawObservationStore.flatten": "self",
+    "RawObservationStore.compact": "self",
     "create_observation_store": "compression_method, buffer_size, n_envs, flat_len, elem_type, device, field_offset=0, "
     "compress=None, decompress=None, runs_type=torch.uint16, shared_heap=None, n_fields=1",
     "find_smallest_dtype": "max_val, signed=False, fallback=torch.float32",
@@ -121,6 +127,24 @@ def test_buffers_are_those_of_stable_baselines3_and_have_documented_attributes()
     names[rollout] = "actions rewards advantages returns episode_starts log_probs values"
     for buffer, attributes in names.items():
         assert [word for word in attributes.split() if not isinstance(getattr(buffer, word), np.ndarray)] == []
+
+
+def test_the_alias_is_the_class_and_bytes_are_in_an_untyped_storage():
+    assert gpu_buffers.GpuCompressionMethods is gpu_buffers.GpuCompressionMethod
+    storage = RawBuffer(64).bytes.untyped_storage()
+    assert isinstance(storage, th.UntypedStorage)
+    assert storage.nbytes() == 64
+
+
+@pytest.mark.parametrize("method", ["none", "rle"])
+@pytest.mark.parametrize("output_dtype", ["raw", "float"])
+def test_every_part_of_a_batch_is_on_the_device_of_the_model(method, output_dtype):
+    places = {"device": "meta", "buffer_device": "cpu"}
+    buffer = GpuReplayBuffer(8, SCREEN, ACTIONS, **places, compression_method=method, output_dtype=output_dtype)
+    add(buffer, 4)
+    batch = buffer.sample(2)
+    assert {part.device.type for part in batch if part is not None} == {"meta"}
+    assert batch.observations.dtype == (th.float32 if output_dtype == "float" else th.uint8)
 
 
 LEVELS = {"gzip": (0, 9), "igzip": (0, 3), "zstd": (-100, -1, 1, 22), "lz4-frame": (-1, 0, 16)}

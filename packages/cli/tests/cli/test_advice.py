@@ -109,6 +109,12 @@ def test_an_environment_may_be_wrapped_or_made_by_a_function(run, made, words, l
         (("--make", "absent:make"), "(No module named 'absent')"),
         (("--make", "fake_made"), "make='fake_made' is not allowed; it must be MODULE:FUNCTION"),
         (("--make", "fake_made:make_seven"), "environment=7 is not allowed; it must be a gymnasium.Env or a VecEnv"),
+        (("--make", "fake_made:Numbers"), "it is called with nothing (missing a required argument: 'env'). A wrapper "),
+        (
+            ("--make", "fake_made:Numbers"),
+            "follows its environment: sb3-buffers advise CartPole-v1 --make fake_made:Nu",
+        ),
+        (("Blackjack-v1", "--make", "fake_made:make_two"), "it is called with the environment (too many positional "),
         (("--make", "fake_made:make_two", "--envs", "3"), "envs=3 is not allowed; the function made 2 environments"),
         (("Absent-v0", "--make", "fake_made:Numbers"), "Gymnasium does not know it"),
         (("--make", "fake_made:Words"), "Words: observation_space=Text("),

@@ -18,7 +18,9 @@ def test_help_shows_every_command_and_its_examples(run):
         shown, _, code = run(command, "--help")
         assert code == 0
         assert f"sb3-buffers {command}" in shown
-        assert "Examples" in shown
+        _, _, examples = shown.partition("Examples:")
+        assert "sb3-buffers " in examples
+        assert all(line.count("sb3-buffers ") <= 1 for line in examples.splitlines())  # one on each line
 
 
 def test_without_a_command_there_is_help_and_an_exit_code(run):

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import shlex
 import subprocess
 import sys
 
@@ -13,6 +14,8 @@ from sb3_extra_buffers.errors.install import install_command
 from sb3_extra_buffers.registry.registry import unknown_name
 
 ISAL = "sb3-extra-buffers-codec-isal"
+#: pip records nothing of an index, nor of ``--find-links``.
+ELSEWHERE = "  # and --find-links, if you installed with it"
 
 
 @pytest.fixture
@@ -58,9 +61,22 @@ def test_from_a_checkout_the_folder_is_named(installed_from, checkout, known, ho
     assert install_command(ISAL) == f'pip install "{checkout}/codec-isal"'
     assert install_command(ISAL, upgrade=True) == f'pip install --upgrade "{checkout}/codec-isal"'
     assert install_command("sb3-extra-buffers", "contrib") == f'pip install "{checkout}/buffers[contrib]"'
-    # What the checkout does not have comes from an index.
-    assert install_command("sb3-extra-buffers-codec-zstd") == "pip install sb3-extra-buffers-codec-zstd"
+    # What the checkout does not have comes from elsewhere.
+    assert install_command("sb3-extra-buffers-codec-zstd") == f"pip install sb3-extra-buffers-codec-zstd{ELSEWHERE}"
     assert install_command("somebody-elses") == "pip install somebody-elses"
+
+
+def test_from_a_checkout_siblings_that_are_missing_are_named_too(installed_from, checkout):
+    installed_from(core={"url": (checkout / "core").as_uri(), "dir_info": {}})
+    needs = {
+        "codec-isal": 'dependencies = ["sb3-extra-buffers-core~=1.0", "sb3-extra-buffers-middle~=1.0", "isal>=1"]\n',
+        "middle": 'dependencies = [\n    # A comment.\n    "sb3-extra-buffers-below~=1.0",\n    "numpy",\n]\n',
+        "below": '[project.optional-dependencies]\nmore = ["sb3-extra-buffers-absent~=1.0"]\n',
+    }
+    for name, text in needs.items():
+        (checkout / name).mkdir(exist_ok=True)
+        (checkout / name / "pyproject.toml").write_text(text)
+    assert install_command(ISAL) == f'pip install "{checkout}/codec-isal" "{checkout}/middle" "{checkout}/below"'
 
 
 def test_from_a_folder_of_wheels_the_folder_is_named(installed_from, wheels):
@@ -69,7 +85,7 @@ def test_from_a_folder_of_wheels_the_folder_is_named(installed_from, wheels):
     assert install_command(ISAL) == f'pip install --find-links "{wheels}" {ISAL}'
     extra = install_command("sb3-extra-buffers", "contrib")
     assert extra == f'pip install --find-links "{wheels}" "sb3-extra-buffers[contrib]>=1"'
-    assert install_command("sb3-extra-buffers-codec-zstd") == "pip install sb3-extra-buffers-codec-zstd"
+    assert install_command("sb3-extra-buffers-codec-zstd") == f"pip install sb3-extra-buffers-codec-zstd{ELSEWHERE}"
 
 
 @pytest.mark.parametrize(
@@ -88,8 +104,11 @@ def test_from_a_folder_of_wheels_the_folder_is_named(installed_from, wheels):
 )
 def test_otherwise_the_name_is_enough_and_a_broken_record_is_no_error(installed_from, record):
     installed_from(core=record)
-    assert install_command(ISAL) == f"pip install {ISAL}"
-    assert install_command("sb3-extra-buffers", "contrib") == 'pip install "sb3-extra-buffers[contrib]>=1"'
+    assert install_command(ISAL) == f"pip install {ISAL}{ELSEWHERE}"
+    extra = install_command("sb3-extra-buffers", "contrib")
+    assert extra == f'pip install "sb3-extra-buffers[contrib]>=1"{ELSEWHERE}'
+    # A shell takes the rest for a comment.
+    assert shlex.split(extra, comments=True) == ["pip", "install", "sb3-extra-buffers[contrib]>=1"]
 
 
 def test_every_error_with_a_hint_names_this_command(installed_from, checkout):

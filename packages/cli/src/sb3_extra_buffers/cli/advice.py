@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -140,6 +141,12 @@ def _imported(name: str, source: str) -> Callable[[], Any]:
     except (AttributeError, ImportError, ValueError) as error:
         allowed = f"it must be MODULE:FUNCTION, to be imported from here or from what is installed ({error})"
         raise ParameterError("advise", "make", name, allowed) from error
+    try:
+        signature(found).bind(*filter(None, [source]))
+    except TypeError as error:
+        allowed = f"it is called with {'the environment' if source else 'nothing'} ({error})"
+        hint = "" if source else f"A wrapper follows its environment: sb3-buffers advise CartPole-v1 --make {name}"
+        raise ParameterError("advise", "make", name, allowed, hint) from error
     if not source:
         return found  # type: ignore[no-any-return]
     look_up(source)  # imports the package that registers it

@@ -50,6 +50,8 @@ def codecs(load: Load = False, json: Json = False) -> None:
 def heaps(load: Load = False, json: Json = False) -> None:
     """List the heaps, which store compressed observations.
 
+    Listing reads metadata and imports nothing.
+
     Examples:
 
         sb3-buffers heaps
@@ -59,7 +61,9 @@ def heaps(load: Load = False, json: Json = False) -> None:
 
 
 def doctor(json: Json = False) -> None:
-    """Try every installed plugin, and explain what is broken. The exit code is 1 if anything is.
+    """Try every installed plugin, and explain what is broken.
+
+    The exit code is 1 if anything is.
 
     Examples:
 

@@ -20,8 +20,10 @@ from sb3_extra_buffers.gpu_buffers.devices import CPU, as_device
 from sb3_extra_buffers.gpu_buffers.memory import DevicePayloads
 from sb3_extra_buffers.gpu_buffers.memory.ring import EVICT, RAISE
 from sb3_extra_buffers.gpu_buffers.storage import DeviceStorage
-from sb3_extra_buffers.gpu_buffers.utils import torch_dtype_to_numpy
+from sb3_extra_buffers.gpu_buffers.utils import find_gpu_buffer_dtypes, torch_dtype_to_numpy
 from sb3_extra_buffers.heaps import Heap
+
+__all__ = ["BaseGpuBuffer", "find_gpu_buffer_dtypes"]
 
 _CONTINUES = "It was saved with decode_on='device', and goes on with decode_on='auto'."
 
