@@ -54,7 +54,7 @@ _held: list[Any] = []
 def forks_wait() -> Iterator[None]:
     """Let forks of other threads wait for the end of the block.
 
-    For a buffer that is being made: plugins are imported and code is compiled, under locks that a child could never get.
+    For a buffer that is being made: plugins are imported and code is compiled, with locks that no child could ever get.
     """
     guard = BufferLock()
     with guard.lock:
