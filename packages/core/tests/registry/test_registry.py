@@ -1,9 +1,11 @@
 """Names become plugins lazily, one at a time, and a bad plugin harms nobody else."""
 
 import copy
+import os
 import re
 import sys
 import threading
+from textwrap import dedent
 
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ from sb3_extra_buffers.errors import (
     UnknownPluginError,
 )
 from sb3_extra_buffers.errors.install import install_command
-from sb3_extra_buffers.testing.processes import run_python
+from sb3_extra_buffers.testing.processes import in_forked_child, run_python
 
 GOOD = """
     from sb3_extra_buffers.codecs import CodecPlugin, hookimpl
@@ -250,6 +252,20 @@ def test_many_threads_load_a_plugin_once(install):
         thread.join()
     assert len(loaded) == 8
     assert all(plugin is loaded[0] for plugin in loaded)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that forks")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_fork_waits_for_a_plugin_that_another_thread_imports(install, monkeypatch):
+    started, go = threading.Event(), threading.Event()
+    monkeypatch.setattr(sys, "wait_in_plugin", lambda: started.set() or go.wait(), raising=False)
+    install("good-dist", "good", "fake_good", "import sys\nsys.wait_in_plugin()\n" + dedent(GOOD.format(protocol=1)))
+    importing = threading.Thread(target=bind, args=("good", CELL))
+    importing.start()
+    started.wait()
+    threading.Timer(0.1, go.set).start()
+    in_forked_child(lambda: bind("good", CELL))  # a child that is forked too early waits for the import forever
+    importing.join()
 
 
 def test_a_kept_failure_does_not_collect_tracebacks(install):

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -134,6 +135,34 @@ def test_after_every_step_the_cells_that_are_held_are_those_that_can_be_read(sha
         played.write(1 + envs)
         lost += played.check() < played.store.cells
     assert lost > 5
+
+
+@pytest.mark.parametrize("kernels", frames.registry.names())
+def test_no_change_of_an_array_lets_numpy_run_signal_handlers(kernels, monkeypatch):
+    made = []
+
+    def setitem(target, key, value):
+        # numpy runs signal handlers while it makes an array of a list or a tuple: an interrupt would split the changes.
+        assert not isinstance(target, np.ndarray) or not isinstance(key, list)
+        assert not isinstance(target, np.ndarray) or not isinstance(value, (list, tuple))
+        target[key] = value
+        made.append(key)
+
+    for module in ("frames.streams", "memory.publish", "heaps.memory"):
+        monkeypatch.setattr(sys.modules[f"sb3_extra_buffers.{module}"], "setitem", setitem)
+    for capacity in (room_for(120, 2, 0.5), 1 << 30):
+        played = Played(make(120, 2, capacity, kernels), 2)
+        played.write(200)
+        played.readable()
+        played.store.clear()
+    heap = heaps.create("memory", 40)
+    for cell in [*range(40)] * 3:
+        heap.put(cell, [np.zeros(1 << 17, np.uint8)], 1 << 17)
+    ring = heaps.create("ring", 40, capacity=1 << 20)
+    for cell in [0] * 2_000:  # dead entries of the queue are dropped
+        ring.reserve(np.array([cell]), 8)
+        ring.commit(np.array([8]))
+    assert made
 
 
 @pytest.mark.parametrize("every", [1, 7, 90])

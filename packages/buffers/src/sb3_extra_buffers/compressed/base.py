@@ -23,6 +23,7 @@ from sb3_extra_buffers.arrays import CompressedArray
 from sb3_extra_buffers.arrays.casting import as_numbers
 from sb3_extra_buffers.checkpoints import State
 from sb3_extra_buffers.compressed import checkpoint
+from sb3_extra_buffers.compressed.locking import forks_wait
 from sb3_extra_buffers.compressed.options import StorageOptions
 from sb3_extra_buffers.compressed.report import KeyReport, MemoryReport, readable
 from sb3_extra_buffers.compressed.storage import NO_KEY, ObservationStorage, PerStep, parts_of
@@ -340,6 +341,7 @@ class BaseCompressedBuffer(BaseBuffer):
             inherited(state)
         else:
             self.__dict__.update(state)
-        self._storage = self._new_storage(self._per_step(), stored["heap"])
-        self._storage.restore_stores(State(stored["facts"], stored["arrays"]))
+        with forks_wait():
+            self._storage = self._new_storage(self._per_step(), stored["heap"])
+            self._storage.restore_stores(State(stored["facts"], stored["arrays"]))
         self._place_arrays()

@@ -21,6 +21,7 @@ from sb3_extra_buffers.checkpoints import Manifest, State, StateError, load_stat
 from sb3_extra_buffers.checkpoints.atomic import write_error
 from sb3_extra_buffers.checkpoints.manifest import folder_nbytes
 from sb3_extra_buffers.compressed.json import from_json, to_json
+from sb3_extra_buffers.compressed.locking import forks_wait
 from sb3_extra_buffers.errors import BufferStateError, ExtraBuffersError, FileContentError
 from sb3_extra_buffers.stores import Claimed
 
@@ -80,11 +81,11 @@ def load(
         if "heap_kwargs" in arguments:
             arguments["heap_kwargs"] = _heap_parameters(path, arguments, replaced.get("heap_kwargs"))
         arguments |= {"device": device, **kind._replaced(arguments, replaced)}
-        with warnings.catch_warnings():
+        with forks_wait(), warnings.catch_warnings():
             # Shown when the buffer was made. Other warnings are about this machine.
             warnings.filterwarnings("ignore", f"{kind.__name__}: dtypes asks for", UserWarning)
             buffer = kind(**arguments)
-        buffer._restore(state)
+            buffer._restore(state)
     except ExtraBuffersError:
         raise
     except (StateError, *_MISFITS) as error:

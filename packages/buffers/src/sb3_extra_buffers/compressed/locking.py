@@ -1,12 +1,20 @@
 """A reentrant lock per buffer, held during every public method and during a fork."""
 
+from __future__ import annotations
+
+import concurrent.futures.thread
+import logging
 import os
 import time
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import RLock
 from typing import Any
 
 import numpy as np
+
+from sb3_extra_buffers import registry
 
 #: Seconds to wait for a lock before a fork. Then all are released, in case its thread waits for one of them.
 _PATIENCE = 1.0
@@ -40,6 +48,17 @@ _gate = RLock()
 _only_fork = RLock()
 #: What is held during a fork, so that a child gets whole buffers and locks that it can release.
 _held: list[Any] = []
+
+
+@contextmanager
+def forks_wait() -> Iterator[None]:
+    """Let forks of other threads wait for the end of the block.
+
+    For a buffer that is being made: plugins are imported and code is compiled, with locks that no child could ever get.
+    """
+    guard = BufferLock()
+    with guard.lock:
+        yield
 
 
 def _hold_all() -> None:
@@ -85,5 +104,8 @@ def _begin_child() -> None:
     _release_all()
 
 
+# Functions that were registered last are called first. A thread that holds a buffer may wait for the locks of these
+# modules, so a fork must hold all buffers before their own functions hold them.
+_ = concurrent.futures.thread, logging, registry
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_hold_all, after_in_parent=_release_all, after_in_child=_begin_child)

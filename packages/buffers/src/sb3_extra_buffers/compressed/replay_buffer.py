@@ -16,6 +16,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from sb3_extra_buffers.arrays.indexing import CellNumbers
 from sb3_extra_buffers.checkpoints import State
 from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, locked
+from sb3_extra_buffers.compressed.locking import forks_wait
 from sb3_extra_buffers.compressed.prefetch import Batch, Pairs, Worker
 from sb3_extra_buffers.compressed.storage import NO_KEY, PerStep
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
@@ -107,7 +108,8 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         super().__init__(buffer_size, _hollow(observation_space), action_space, device=device, n_envs=n_envs, **kwargs)
         self.observation_space = observation_space
         self.obs_shape = get_obs_shape(observation_space)  # type: ignore[assignment]
-        self._storage = self._new_storage(self._per_step())
+        with forks_wait():
+            self._storage = self._new_storage(self._per_step())
         self._place_arrays()
 
     def _per_step(self) -> PerStep:

@@ -10,6 +10,7 @@ from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
 
 from sb3_extra_buffers.checkpoints import State
 from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, locked
+from sb3_extra_buffers.compressed.locking import forks_wait
 from sb3_extra_buffers.compressed.prefetch import Worker, prefetched, read_rows
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
 
@@ -64,7 +65,8 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         self._take_options(locals(), self._prefetch_obstacle)
         # Before the constructor of Stable-Baselines3, which calls reset().
         self.observation_space, self.buffer_size, self.n_envs = observation_space, buffer_size, n_envs
-        self._storage = self._new_storage(self._per_step())
+        with forks_wait():
+            self._storage = self._new_storage(self._per_step())
         kwargs |= {"device": device, "gae_lambda": gae_lambda, "gamma": gamma, "n_envs": n_envs}
         super().__init__(buffer_size, observation_space, action_space, **kwargs)
 

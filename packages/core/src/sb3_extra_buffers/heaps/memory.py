@@ -259,7 +259,7 @@ class MemoryHeap(TableHeap):
         if 0 in counts.values():
             gone = self._emptied(counts)
             targets += [self._segments] * len(gone) + [self._limits]
-            keys += [*gone, [number for number, count in counts.items() if not count]]
+            keys += [*gone, np.array([number for number, count in counts.items() if not count])]
             values += [_GONE] * len(gone) + [0]
         self._record(cells, starts, lengths, (targets, keys, values), attributes)
 

@@ -325,7 +325,7 @@ class WriteQueue:
         begins = self.rows_alive(table)
         alive = table[self._cells[queued]] == self._starts[queued]
         kept = slice(len(begins))
-        entries = self._cells[queued][alive], self._starts[queued][alive], begins, (0, len(begins))
+        entries = self._cells[queued][alive], self._starts[queued][alive], begins, np.array([0, len(begins)])
         targets = self._cells, self._starts, self._begins, np.asarray(self.ends)
         publish(targets, (kept, kept, kept, slice(2)), entries)
 

@@ -23,8 +23,8 @@ def publish(
     an interrupt comes before all of the changes or after them. Compute everything first, then publish.
 
     :param targets: arrays, views, lists or dicts, whose items are assigned to
-    :param keys: a key for each
-    :param values: a value for each
+    :param keys: a key for each; for an array no list, because numpy runs signal handlers while it converts one
+    :param values: a value for each; for an array neither a list nor a tuple, for the same reason
     :param attributes: new values of attributes
     """
     items = map(setitem, targets, keys, values)

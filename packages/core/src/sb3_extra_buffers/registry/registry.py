@@ -127,6 +127,13 @@ def _hint(kind: str, name: str, installed: Collection[str], homes: Mapping[str, 
 
 
 P = TypeVar("P", bound=Plugin)
+#: Held while plugins are looked up and imported. Re-entrant, and one for all registries: a plugin may look up another
+#: one of any kind while it is being imported.
+_lock = threading.RLock()
+# A fork waits for an import that is under way: the child would find a plugin that is registered in part, and a module
+# whose import never ends.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 @pluggy.HookspecMarker(PROJECT)(historic=True)
@@ -161,19 +168,11 @@ class Registry(Generic[P]):
 
     def __init__(self, kind: PluginKind[P]) -> None:
         self.kind = kind
-        self._renew_lock()
-        # A child that was forked while another thread imported a plugin would wait for the lock forever.
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._renew_lock)
         self.refresh()
-
-    def _renew_lock(self) -> None:
-        # Re-entrant: a plugin may look up another one while it is being imported.
-        self._lock = threading.RLock()
 
     def refresh(self) -> None:
         """Forget everything, so that distributions installed since then are found and broken ones get another try."""
-        with self._lock:
+        with _lock:
             self._offers: dict[str, tuple[Offer, ...]] | None = None
             self._loaded: dict[str, P] = {}
             self._failed: dict[str, tuple[PluginError, BaseException | None]] = {}
@@ -185,7 +184,7 @@ class Registry(Generic[P]):
 
     def offers(self) -> dict[str, tuple[Offer, ...]]:
         """Every offered name with the distributions that offer it. Reads metadata once, imports no plugin."""
-        with self._lock:
+        with _lock:
             if self._offers is None:
                 self._offers = find_offers(self.kind.group)
             return self._offers
@@ -202,7 +201,7 @@ class Registry(Generic[P]):
         """
         if not isinstance(name, str):
             raise ParameterError(self.kind.label, "name", name, f"it must be text, one of: {', '.join(self.names())}")
-        with self._lock:
+        with _lock:
             if name in self._loaded:
                 return self._loaded[name]
             if name not in self._failed:

@@ -197,8 +197,8 @@ class _Draft:
         self._keep(rows, frames)
         self._changes += [
             (streams.repeated, stream, 0),
-            (streams.last_number, stream, [place.number for place in places]),
-            (streams.last_position, stream, [place.position for place in places]),
+            (streams.last_number, stream, np.array([place.number for place in places])),
+            (streams.last_position, stream, np.array([place.position for place in places])),
         ]
 
     def _note_repetition(self, own: int) -> None:
@@ -236,7 +236,7 @@ class _Draft:
                 rows[index] = min(set(range(len(frames))) - used)
                 used.add(rows[index])
                 self._changes.append((last, rows[index], frame))
-        self._changes.append((self.streams.last_row, self.stream, rows))
+        self._changes.append((self.streams.last_row, self.stream, np.array(rows)))
 
     def _pattern(self, numbers: Sequence[int]) -> tuple[int, int]:
         """The index of a pattern, a new one if necessary, and its reach; -1 if there is no room for it."""
@@ -284,7 +284,7 @@ class _Draft:
             changes += [
                 (streams.sizes, self._slot, self._size),
                 (streams.total, stream, self._total),
-                (filling.filled, stream, self._filled),
+                (filling.filled, stream, np.array(self._filled)),
                 (filling.tail, stream, self._tail),
             ]
         changes += [(streams.users, slot, users) for slot, users in self._users.items()]

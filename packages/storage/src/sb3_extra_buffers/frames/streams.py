@@ -42,7 +42,8 @@ Change = tuple[Any, Any, Any]
 def publish(changes: Sequence[Change]) -> None:
     """Carry out assignments in one call of C code, which no interrupt can split: see ``publish`` of the memory package.
 
-    The changes are a sequence, because a generator would run Python code in between.
+    The changes are a sequence, because a generator would run Python code in between. Their keys and values are numbers,
+    slices and arrays: numpy runs signal handlers while it makes an array of a list or a tuple.
     """
     deque(starmap(setitem, changes), maxlen=0)
 
@@ -215,7 +216,7 @@ class Streams:
         if not users:
             changes.append((self.free, free, complete))
             free += 1
-        changes += [(self.numbers, slice(1, None), (free, used)), (self.open, stream, slot)]
+        changes += [(self.numbers, 1, free), (self.numbers, 2, used), (self.open, stream, slot)]
         publish([*changes, *self.filling.beginning(stream, base), *also])
         return slot
 
@@ -231,7 +232,7 @@ class Streams:
         zeros += [(getattr(self, name), slice(opened)) for name in _BY_SLOT]
         zeros += [(part, ...) for part in (self.last_position, filling.filled, self.total, self.repeated)]
         changes: list[Change] = [(target, key, 0) for target, key in zeros]
-        changes += [(self.numbers, ..., (1, 0, self.streams)), (self.last_number, ..., NONE)]
+        changes += [(self.numbers, ..., np.array([1, 0, self.streams])), (self.last_number, ..., NONE)]
         changes += [(self.open, ..., first), (self.users, first, 1)]
         for stream, base in enumerate(bases if len(bases) else filling.base):
             changes += filling.beginning(stream, base)

@@ -142,7 +142,8 @@ class ChunkStore:
     def losing(self, slots: list[int]) -> list[Change]:
         """The changes that lose chunks. Of one that it did not take, a heap may still have the one before it."""
         self.fresh = [*self.fresh, *slots][-MAX_FRESH - 1 :]  # what is not gone yet does not count
-        return [(self.gone, slots, True), (self._addresses, slots, 0)]
+        gone = np.array(slots, np.int64)
+        return [(self.gone, gone, True), (self._addresses, gone, 0)]
 
     def note_evictions(self) -> None:
         """Find out which chunks the heap has evicted: the oldest."""
