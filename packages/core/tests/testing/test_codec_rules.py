@@ -100,6 +100,14 @@ def test_a_missing_or_empty_file_of_frozen_payloads_fails(frozen):
     assert not frozen.exists()
 
 
+def test_the_command_that_freezes_runs_without_a_warning(tmp_path):
+    path = tmp_path / "rle.json"
+    command = ["-W", "error::RuntimeWarning", "-m", "sb3_extra_buffers.testing.freeze", "rle", str(path)]
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(read_golden(path)) == 32
+
+
 def test_freezing_never_replaces_a_file_unless_told_to(tmp_path, capsys, monkeypatch):
     path = tmp_path / "new" / "rle.json"
     monkeypatch.setattr(sys, "argv", ["freeze", "rle", str(path)])

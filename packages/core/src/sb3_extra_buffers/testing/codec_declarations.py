@@ -24,7 +24,7 @@ from sb3_extra_buffers.codecs import (
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.memory import Bytes, FlatBytes
 from sb3_extra_buffers.testing.codec_subject import CODEC_RULES, CodecSubject, as_bytes, cases, decoded, sample
-from sb3_extra_buffers.testing.freeze import read_golden
+from sb3_extra_buffers.testing.golden import read_golden
 from sb3_extra_buffers.testing.processes import attempted_imports, in_forked_child, in_fresh_process
 from sb3_extra_buffers.testing.rule import NotApplicable, expect, expect_raises
 
