@@ -16,8 +16,11 @@ def test_same_bits_as_numpy(size):
     for _ in range(50):
         leaves = rng.integers(0, size, rng.integers(1, 400))
         values = rng.random(len(leaves)) * 10.0 ** rng.integers(-20, 20) * (rng.random(len(leaves)) < 0.8)
+        begin, end = sorted(rng.integers(0, size + 1, 2).tolist())
+        value = rng.random()
         for tree in trees:
             tree.update(leaves, values)
+            tree.fill(begin, end, value)
         assert np.array_equal(trees[0].nodes, trees[1].nodes)
         if trees[0].total:
             targets = np.append(rng.random(300), [0, np.nextafter(1, 0)]) * trees[0].total

@@ -31,6 +31,15 @@ def _update(nodes: Any, begins: Any, leaves: Any, values: Any) -> None:
                 last = parent
 
 
+@kernel(types.void(_Nodes, _Numbers, types.int64, types.int64))
+def _sum_above(nodes: Any, begins: Any, begin: Any, end: Any) -> None:
+    for level in range(1, len(begins)):
+        begin, end = begin >> 1, (end + 1) >> 1
+        below, above = begins[level - 1], begins[level]
+        for parent in range(begin, end):
+            nodes[above + parent] = nodes[below + 2 * parent] + nodes[below + 2 * parent + 1]
+
+
 @kernel(types.void(_Nodes, _Numbers, _Nodes, _Numbers))
 def _find(nodes: Any, begins: Any, rests: Any, found: Any) -> None:
     for level in range(len(begins) - 2, -1, -1):
@@ -55,6 +64,10 @@ class NumbaTreeKernels:
     ) -> None:
         """Set leaves, and recompute the sums above."""
         _update(nodes, begins, leaves, values)
+
+    def sum_above(self, nodes: NDArray[np.float64], begins: NDArray[np.int64], begin: int, end: int) -> None:
+        """Recompute the sums above a range of leaves."""
+        _sum_above(nodes, begins, begin, end)
 
     def find(
         self, nodes: NDArray[np.float64], begins: NDArray[np.int64], targets: NDArray[np.float64]

@@ -38,6 +38,9 @@ class TreeKernels(Protocol):
     def update(self, nodes: Floats, begins: Numbers, leaves: Numbers, values: Floats) -> None:
         """Set leaves in the order given, so that the last value of a repeated leaf wins; recompute all sums above."""
 
+    def sum_above(self, nodes: Floats, begins: Numbers, begin: int, end: int) -> None:
+        """Recompute all sums above the leaves ``begin`` to ``end``, which is not included. There is at least one."""
+
     def find(self, nodes: Floats, begins: Numbers, targets: Floats) -> Numbers:
         """For each target, the leaf at which the sum of all leaves up to it first exceeds the target.
 
@@ -65,10 +68,19 @@ class NumpyTreeKernels:
             nodes[parents + above] = sums
             parents, begin = parents >> 1, above
 
+    def sum_above(self, nodes: Floats, begins: Numbers, begin: int, end: int) -> None:
+        """Recompute the sums above a range of leaves."""
+        below = 0
+        for above in begins[1:].tolist():
+            begin, end = begin >> 1, (end + 1) >> 1
+            children = nodes[below + 2 * begin : below + 2 * end]
+            np.add(children[::2], children[1::2], out=nodes[above + begin : above + end])
+            below = above
+
     def find(self, nodes: Floats, begins: Numbers, targets: Floats) -> Numbers:
         """Descend from the root, for all targets at once."""
         found = np.zeros(len(targets), np.int64)
-        left, rest = targets, targets.copy()
+        rest = targets.copy()
         for begin in begins[-2::-1].tolist():
             found <<= 1
             at = found + begin

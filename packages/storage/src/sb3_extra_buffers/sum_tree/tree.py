@@ -92,7 +92,7 @@ class SumTree:
         self._check_values(leaves)
         self.pending = None
         self._nodes[: self.size] = leaves
-        self._sum_range(0, self.size)
+        self._kernels.sum_above(self._nodes, self.begins, 0, self.size)
 
     def find(self, targets: Floats) -> Numbers:
         """The leaves for which ``numpy.searchsorted(numpy.cumsum(leaves), targets, "right")`` stands.
@@ -122,19 +122,10 @@ class SumTree:
         if len(change) == 3:
             begin, end, value = change
             self._nodes[begin:end] = value
-            self._sum_range(begin, end)
+            self._kernels.sum_above(self._nodes, self.begins, begin, end)
         elif len(change[0]):
             self._kernels.update(self._nodes, self.begins, *change)
         self.pending = None
-
-    def _sum_range(self, begin: int, end: int) -> None:
-        """Recompute all sums above a range of leaves."""
-        below = 0
-        for above in self.begins[1:].tolist():
-            begin, end = begin >> 1, (end + 1) >> 1
-            left, right = (self._nodes[below + 2 * begin + side : below + 2 * end + side : 2] for side in (0, 1))
-            np.add(left[: end - begin], right[: end - begin], out=self._nodes[above + begin : above + end])
-            below = above
 
     def _check_values(self, values: Floats) -> None:
         # One comparison finds NaN, too.
