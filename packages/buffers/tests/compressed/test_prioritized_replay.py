@@ -66,7 +66,7 @@ def test_fields_are_those_of_stable_baselines3_and_then_two_more():
 @pytest.mark.parametrize("steps", [5, ROWS, 2 * ROWS + 3])
 @pytest.mark.parametrize("kind", ["vector", "image", "dict", "optimized", "none"])
 def test_a_sample_holds_what_stable_baselines3_has_at_these_cells(
-    kind, steps, walk, same, screen, composite, normalizer
+    kind, steps, walk, feed, same, screen, composite, normalizer
 ):
     space = {"image": screen(32), "dict": composite()}.get(kind, VECTOR)
     own = {"compression_method": "none"} if kind == "none" else {}
