@@ -91,7 +91,7 @@ class CompressedPrioritizedReplayBuffer(CompressedReplayBuffer):
     """
 
     _prefetch_obstacle = "a batch is drawn by the priorities that training on the batch before it has set"
-    _samples_type = PrioritizedReplayBufferSamples
+    _samples_type: type[Any] = PrioritizedReplayBufferSamples
     _transient = ("_priorities", "_can_optimize")
 
     def __init__(
@@ -121,7 +121,7 @@ class CompressedPrioritizedReplayBuffer(CompressedReplayBuffer):
         check_n_steps(name, n_steps, gamma)
         if n_steps > 1:
             self._can_optimize = False  # the last next observation of a return is not that of the following step
-        own = {
+        own: dict[str, Any] = {
             "optimize_memory_usage": optimize_memory_usage,
             "handle_timeout_termination": handle_timeout_termination,
         }

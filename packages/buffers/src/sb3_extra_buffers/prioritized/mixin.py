@@ -134,12 +134,12 @@ class _WeighedGradient(th.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, values: th.Tensor, weights: th.Tensor) -> th.Tensor:  # type: ignore[override]
+    def forward(ctx: Any, values: th.Tensor, weights: th.Tensor) -> th.Tensor:
         ctx.save_for_backward(weights)
         return values.view_as(values)
 
     @staticmethod
-    def backward(ctx: Any, gradient: th.Tensor) -> tuple[th.Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: th.Tensor) -> tuple[th.Tensor, None]:
         (weights,) = ctx.saved_tensors
         return gradient * weights, None
 
