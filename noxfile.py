@@ -389,6 +389,9 @@ def learning(session: nox.Session) -> None:
         run(session, "python", "examples/example_watch.py", *model, *watched)
     for trainer in ("her", "dict"):
         run(session, "python", f"examples/example_train_{trainer}.py", "--quick")
+    run(
+        session, "python", "examples/example_train_prioritized.py", "--quick", "--plot", str(folder / "prioritized.svg")
+    )
     curves = ["--json", str(folder / "curves.json"), "--plot", str(folder / "curves.svg")]
     run(session, "python", "examples/example_learning_curves.py", "--quick", *curves)
 
@@ -396,7 +399,7 @@ def learning(session: nox.Session) -> None:
 @shared
 def bench(session: nox.Session) -> None:
     """The benchmarks, in a short form; ``nox -s bench -- buffers --game Pong`` runs one of them in full."""
-    short = [[name, "--quick"] for name in ("buffers", "codecs", "gpu", "recordings", "choosing")]
+    short = [[name, "--quick"] for name in ("buffers", "codecs", "gpu", "recordings", "choosing", "prioritized")]
     short += [["frames", "--quick", "--games", "MsPacman"], ["imports"]]
     short += [["kinds", "--quick", "--kinds", "atari", "doom"]]
     short += [["cold_reads", "--megabytes", "64", "--times", "3"]]

@@ -67,6 +67,7 @@ def layers() -> str:
             [
                 ("gpu_buffers", "on a torch device"),
                 ("training_utils", "play, evaluate, fill"),
+                ("prioritized", "algorithms"),
                 ("vec_buf", "feeds many buffers"),
             ],
         ),
@@ -84,7 +85,12 @@ def layers() -> str:
         (
             "storage",
             PALE_BLUE,
-            [("frames", "streams and patches"), ("checkpoints", "arrays on disk"), ("progress", "progress bars")],
+            [
+                ("frames", "streams and patches"),
+                ("checkpoints", "arrays on disk"),
+                ("sum_tree", "priorities"),
+                ("progress", "progress bars"),
+            ],
         ),
         ("core", PALE_BLUE, [("testing", "the conformance kit")]),
         ("core", PALE_BLUE, [("codecs", "observations to payloads"), ("heaps", "memory for payloads")]),

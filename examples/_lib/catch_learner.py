@@ -54,6 +54,7 @@ def make_learner(
     buffer_class: type[ReplayBuffer],
     buffer_kwargs: dict[str, Any],
     games: int = _ENVIRONMENTS,
+    algorithm: type[DQN] = DQN,
 ) -> DQN:
     """A DQN whose buffer holds all transitions of the training.
 
@@ -62,8 +63,9 @@ def make_learner(
     :param buffer_class: class of its replay buffer
     :param buffer_kwargs: further arguments of that class
     :param games: number of environments
+    :param algorithm: ``DQN`` or a subclass of it
     """
-    return DQN(
+    return algorithm(
         "CnnPolicy",
         make_env(seed, games),
         learning_rate=_learning_rate,

@@ -10,7 +10,7 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).parents[2]
-GROUPS = ("codecs", "heaps", "frame_kernels")
+GROUPS = ("codecs", "heaps", "frame_kernels", "sum_tree_kernels")
 #: The table behind install hints names every plugin.
 HINTS = "sb3_extra_buffers.registry.homes"
 #: Literals that equal the name of a plugin and mean something else, by module or package.

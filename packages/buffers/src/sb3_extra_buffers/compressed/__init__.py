@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     )
     from sb3_extra_buffers.compressed.conversion import compress_rollouts, convert
     from sb3_extra_buffers.compressed.her_replay_buffer import CompressedHerReplayBuffer
+    from sb3_extra_buffers.compressed.n_step_replay_buffer import CompressedDictNStepReplayBuffer
+    from sb3_extra_buffers.compressed.prioritized_replay_buffer import (
+        CompressedDictPrioritizedReplayBuffer,
+        CompressedPrioritizedReplayBuffer,
+        DictPrioritizedReplayBufferSamples,
+        PrioritizedReplayBufferSamples,
+    )
     from sb3_extra_buffers.compressed.replay_buffer import (
         CompressedDictReplayBuffer,
         CompressedNStepReplayBuffer,
@@ -31,6 +38,7 @@ if TYPE_CHECKING:
     )
     from sb3_extra_buffers.compressed.report import KeyReport, MemoryReport
     from sb3_extra_buffers.compressed.rollout_buffer import CompressedDictRolloutBuffer, CompressedRolloutBuffer
+    from sb3_extra_buffers.compressed.transitions import SequenceSamples
     from sb3_extra_buffers.compressed.utils import (
         DummyCls,
         find_buffer_dtypes,
@@ -54,9 +62,15 @@ _HOMES = {
     ),
     "conversion": ("compress_rollouts", "convert"),
     "her_replay_buffer": ("CompressedHerReplayBuffer",),
+    "n_step_replay_buffer": ("CompressedDictNStepReplayBuffer",),
+    "prioritized_replay_buffer": (
+        *("CompressedDictPrioritizedReplayBuffer", "CompressedPrioritizedReplayBuffer"),
+        *("DictPrioritizedReplayBufferSamples", "PrioritizedReplayBufferSamples"),
+    ),
     "replay_buffer": ("CompressedDictReplayBuffer", "CompressedNStepReplayBuffer", "CompressedReplayBuffer"),
     "report": ("KeyReport", "MemoryReport"),
     "rollout_buffer": ("CompressedDictRolloutBuffer", "CompressedRolloutBuffer"),
+    "transitions": ("SequenceSamples",),
 }
 #: Packages that a user may lack, and the extra that brings each.
 _EXTRAS = {"sb3_contrib": "contrib", "stable_baselines3": "sb3", "torch": "sb3", "gymnasium": "sb3"}
@@ -67,19 +81,25 @@ __all__ = [
     "BufferMemoryCallback",
     "Checkpoint",
     "CompressedArray",
+    "CompressedDictNStepReplayBuffer",
+    "CompressedDictPrioritizedReplayBuffer",
     "CompressedDictReplayBuffer",
     "CompressedDictRolloutBuffer",
     "CompressedHerReplayBuffer",
     "CompressedMaskableDictRolloutBuffer",
     "CompressedMaskableRolloutBuffer",
     "CompressedNStepReplayBuffer",
+    "CompressedPrioritizedReplayBuffer",
     "CompressedRecurrentDictRolloutBuffer",
     "CompressedRecurrentRolloutBuffer",
     "CompressedReplayBuffer",
     "CompressedRolloutBuffer",
+    "DictPrioritizedReplayBufferSamples",
     "DummyCls",
     "KeyReport",
     "MemoryReport",
+    "PrioritizedReplayBufferSamples",
+    "SequenceSamples",
     "compress_rollouts",
     "convert",
     "find_buffer_dtypes",

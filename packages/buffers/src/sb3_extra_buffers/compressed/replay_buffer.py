@@ -19,6 +19,7 @@ from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, locked
 from sb3_extra_buffers.compressed.locking import forks_wait
 from sb3_extra_buffers.compressed.prefetch import Batch, Pairs, Worker
 from sb3_extra_buffers.compressed.storage import NO_KEY, PerStep
+from sb3_extra_buffers.compressed.transitions import SequenceSamples, sequence_samples
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
 
 
@@ -187,6 +188,20 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
             hint = "Collect transitions before training; see learning_starts."
             raise BufferStateError(type(self).__name__, f"sample {batch_size} transitions", "the buffer is empty", hint)
         return self._delivered(self._sample, batch_size, env)
+
+    @locked
+    def sample_sequences(
+        self, batch_size: int, length: int, burn_in: int = 0, env: VecNormalize | None = None
+    ) -> SequenceSamples:
+        """Sample sequences of single steps, for recurrent models. Each is of one environment and one episode, and does
+        not cross the position at which the buffer is written. Its first step after the burn-in is drawn uniformly.
+
+        :param batch_size: Number of sequences
+        :param length: Number of steps to train on; fewer if the episode ends before, see ``mask``
+        :param burn_in: Number of steps before those, to warm up a recurrent state
+        :param env: associated gym VecEnv to normalize the observations/rewards when sampling
+        """
+        return self._delivered(sequence_samples, self, batch_size, length, burn_in, env)  # type: ignore[no-any-return]
 
     @locked
     def reset(self) -> None:

@@ -18,3 +18,6 @@ HEAP_HOMES = {
 
 #: Kernels of the frame store, whose contract is part of the distribution storage.
 FRAME_KERNEL_HOMES = {"numba": "sb3-extra-buffers-codec-rle-numba"}
+
+#: Kernels of the sum tree, whose contract is part of the distribution storage, too.
+SUM_TREE_KERNEL_HOMES = {"numba": "sb3-extra-buffers-codec-rle-numba"}
