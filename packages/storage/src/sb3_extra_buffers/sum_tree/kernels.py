@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import PluginError
-from sb3_extra_buffers.registry import PluginKind, Registry, hookspec
+from sb3_extra_buffers.registry import PluginKind, Registry
 from sb3_extra_buffers.registry.homes import SUM_TREE_KERNEL_HOMES
 
 logger = logging.getLogger("sb3_extra_buffers")
@@ -107,19 +107,10 @@ class TreeKernelsPlugin:
     summary: str
 
 
-class TreeKernelsHooks:
-    """The hook of a plugin with kernels of a sum tree."""
-
-    @hookspec(historic=True)
-    def sb3_extra_buffers_sum_tree_kernels(self) -> TreeKernelsPlugin:  # type: ignore[empty-body]
-        """Return the implementation that this module offers."""
-
-
 registry: Registry[TreeKernelsPlugin] = Registry(
     PluginKind(
         label="sum tree kernels",
         group="sb3_extra_buffers.sum_tree_kernels",
-        hooks=TreeKernelsHooks,
         hook="sb3_extra_buffers_sum_tree_kernels",
         plugin_type=TreeKernelsPlugin,
         protocol=TREE_KERNELS_PROTOCOL,
