@@ -138,15 +138,11 @@ def _imported(name: str, source: str) -> Callable[[], Any]:
     sys.path.insert(0, str(Path.cwd()))  # as python -m does; the function may import more when it is called
     try:
         found = getattr(import_module(module), function)
-    except (AttributeError, ImportError, ValueError) as error:
+        signature(found).bind(*filter(None, [source]))  # a wrapper takes the environment, other functions nothing
+    except (AttributeError, ImportError, TypeError, ValueError) as error:
         allowed = f"it must be MODULE:FUNCTION, to be imported from here or from what is installed ({error})"
-        raise ParameterError("advise", "make", name, allowed) from error
-    try:
-        signature(found).bind(*filter(None, [source]))
-    except TypeError as error:
-        allowed = f"it is called with {'the environment' if source else 'nothing'} ({error})"
-        hint = "" if source else f"A wrapper follows its environment: sb3-buffers advise CartPole-v1 --make {name}"
-        raise ParameterError("advise", "make", name, allowed, hint) from error
+        usage = f"A wrapper follows its environment: sb3-buffers advise CartPole-v1 --make {name}"
+        raise ParameterError("advise", "make", name, allowed, usage * isinstance(error, TypeError)) from error
     if not source:
         return found  # type: ignore[no-any-return]
     look_up(source)  # imports the package that registers it

@@ -25,11 +25,10 @@ File = Annotated[Path, typer.Argument(help="The folder of a checkpoint, a record
 def inspect(path: File, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Show the content of a checkpoint or a recording, without loading it.
 
-    Given a folder above a checkpoint, it names the checkpoint.
-
     Examples:
 
         sb3-buffers inspect checkpoints/buffer
+
         sb3-buffers inspect doom.recording --json
     """
     if _is_folder("inspect", path):

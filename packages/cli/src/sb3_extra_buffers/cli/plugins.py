@@ -50,24 +50,22 @@ def codecs(load: Load = False, json: Json = False) -> None:
 def heaps(load: Load = False, json: Json = False) -> None:
     """List the heaps, which store compressed observations.
 
-    Listing reads metadata and imports nothing.
-
     Examples:
 
         sb3-buffers heaps
+
         sb3-buffers heaps --load --json
     """
     _list("Heaps", heap_layer.registry, load, json)
 
 
 def doctor(json: Json = False) -> None:
-    """Try every installed plugin, and explain what is broken.
-
-    The exit code is 1 if anything is.
+    """Try every installed plugin, and explain what is broken. The exit code is 1 if anything is.
 
     Examples:
 
         sb3-buffers doctor
+
         sb3-buffers doctor --json > report.json
     """
     report = examine()
