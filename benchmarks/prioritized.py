@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -76,25 +77,31 @@ def _time_buffer(prioritized: CompressedPrioritizedReplayBuffer, options: argpar
     # As after some training: priorities of all sizes.
     capacity = prioritized.buffer_size * prioritized.n_envs
     prioritized.update_priorities(np.arange(capacity), rng.exponential(size=capacity), 1.0)
-    newest: list[Any] = []
+    calls: dict[str, Callable[[], Any]] = {
+        "uniform sample": lambda: uniform.sample(size),
+        "prioritized sample": lambda: prioritized.sample(size),
+    }
+    samples = interleaved_medians(calls, options.rounds)
+    drawn = cycle([prioritized.sample(size).leaf_nodes_indices for _ in range(64)])
+    errors, updates = rng.exponential(size=size), {}
+    for name, own in _kernels().items():
+        prioritized._priorities.tree = tree = SumTree(capacity, own)
+        tree.restore(rng.random(capacity))
+        call = {"": lambda: prioritized.update_priorities(next(drawn), errors, 0.5)}
+        updates[f"update_priorities, {name}"] = interleaved_medians(call, options.rounds)[""]
+    return {**samples, **updates}
 
-    def sample() -> None:
-        newest[:] = [prioritized.sample(size)]
 
-    def update() -> None:
-        prioritized.update_priorities(newest[0].leaf_nodes_indices, rng.exponential(size=size), 0.5)
-
-    calls = {"uniform sample": lambda: uniform.sample(size), "prioritized sample": sample, "update_priorities": update}
-    return interleaved_medians(calls, options.rounds)
+def _kernels() -> dict[str, TreeKernels]:
+    """All kernels that are installed, by name."""
+    return {_NUMPY: NumpyTreeKernels(), **{name: sum_tree.create(name) for name in sum_tree.registry.names()}}
 
 
 def _time_trees(options: argparse.Namespace) -> dict[str, float]:
     """Sum trees alone, by kernels."""
     rng, size, count = np.random.default_rng(0), options.transitions, options.batch_size
-    kernels: dict[str, TreeKernels] = {_NUMPY: NumpyTreeKernels()}
-    kernels |= {name: sum_tree.create(name) for name in sum_tree.registry.names()}
     calls: dict[str, Callable[[], None]] = {}
-    for name, own in kernels.items():
+    for name, own in _kernels().items():
         tree = SumTree(size, own)
         tree.fill(0, size, 1.0)
 

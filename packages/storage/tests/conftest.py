@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sb3_extra_buffers import codecs, frames, heaps
+from sb3_extra_buffers import codecs, frames, heaps, sum_tree
 
 FakeDistribution = Callable[..., None]
 
@@ -20,14 +20,14 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder.mkdir()
     monkeypatch.syspath_prepend(folder)
     modules = set(sys.modules)
-    for registry in (codecs.registry, frames.registry, heaps.registry):
+    for registry in (codecs.registry, frames.registry, heaps.registry, sum_tree.registry):
         registry.refresh()
     yield folder
     for module in set(sys.modules) - modules:
         if module.startswith("fake_"):
             del sys.modules[module]
     monkeypatch.undo()
-    for registry in (codecs.registry, frames.registry, heaps.registry):
+    for registry in (codecs.registry, frames.registry, heaps.registry, sum_tree.registry):
         registry.refresh()
 
 
@@ -44,7 +44,7 @@ def install(site: Path) -> FakeDistribution:
         (info / "entry_points.txt").write_text(f"[sb3_extra_buffers.{group}]\n{name} = {module}\n")
         (site / f"{module}.py").write_text(textwrap.dedent(source))
         importlib.invalidate_caches()
-        for registry in (codecs.registry, frames.registry, heaps.registry):
+        for registry in (codecs.registry, frames.registry, heaps.registry, sum_tree.registry):
             registry.refresh()
 
     return install

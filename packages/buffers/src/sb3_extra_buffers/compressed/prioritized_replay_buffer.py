@@ -308,7 +308,7 @@ class CompressedDictPrioritizedReplayBuffer(CompressedPrioritizedReplayBuffer, C
     ``compression_method`` and ``dtypes`` may be given by key.
     """
 
-    _samples_type = DictPrioritizedReplayBufferSamples
+    _samples_type: type[Any] = DictPrioritizedReplayBufferSamples
 
 
 def _is_number(value: Any) -> bool:
