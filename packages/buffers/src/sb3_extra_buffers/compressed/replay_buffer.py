@@ -393,7 +393,7 @@ class CompressedDictReplayBuffer(CompressedReplayBuffer, DictReplayBuffer):
     """
 
     _can_optimize = False
-    _samples_type = DictReplayBufferSamples
+    _samples_type: type[Any] = DictReplayBufferSamples
 
 
 class CompressedNStepReplayBuffer(CompressedReplayBuffer, NStepReplayBuffer):
