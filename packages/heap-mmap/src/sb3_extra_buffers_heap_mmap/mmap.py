@@ -1,5 +1,7 @@
 """``mmap``: a ring in a file, for buffers that are larger than memory."""
 
+from __future__ import annotations
+
 import mmap
 import os
 import shutil

@@ -1,5 +1,7 @@
 """Pages of mapped files: advice to the operating system, and a limit on how many a process holds in memory."""
 
+from __future__ import annotations
+
 import mmap
 import os
 from contextlib import suppress

@@ -1,5 +1,7 @@
 """Callbacks for training: log the memory of a buffer, save model and buffer."""
 
+from __future__ import annotations
+
 import io
 import os
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Rollout buffers for ``MaskablePPO`` and ``RecurrentPPO`` of sb3-contrib."""
 
+from __future__ import annotations
+
 from math import prod
 from typing import Any
 

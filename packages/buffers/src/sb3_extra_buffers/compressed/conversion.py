@@ -1,5 +1,7 @@
 """Replace buffers of Stable-Baselines3 by compressed ones: a pickled replay buffer, or the rollouts of a model."""
 
+from __future__ import annotations
+
 import os
 from importlib.util import find_spec
 from typing import Any, TypeVar

@@ -1,5 +1,7 @@
 """The replay buffer for hindsight experience replay (HER)."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

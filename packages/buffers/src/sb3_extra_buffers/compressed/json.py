@@ -1,5 +1,7 @@
 """JSON forms of the spaces, constructor arguments and infos of a buffer, for checkpoints."""
 
+from __future__ import annotations
+
 import json
 import os
 from base64 import b64decode, b64encode

@@ -1,5 +1,7 @@
 """Replay buffers that store observations compressed."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any

@@ -1,5 +1,7 @@
 """Rollout buffers that store observations compressed."""
 
+from __future__ import annotations
+
 from collections.abc import Generator, Mapping
 from typing import Any
 

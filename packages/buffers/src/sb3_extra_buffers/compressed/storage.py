@@ -1,5 +1,7 @@
 """The observations of one buffer: its arrays, their stores, and the heap that they share."""
 
+from __future__ import annotations
+
 import math
 from bisect import bisect_left
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """Helpers of the published package: dtypes, installed codecs, compilation before a fork, a stand-in class."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,5 +1,7 @@
 """``Feeder``: adds the transitions in the rings of several actors to one replay buffer."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

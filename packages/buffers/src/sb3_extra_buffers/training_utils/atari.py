@@ -1,5 +1,7 @@
 """Atari environments with the preprocessing of Stable-Baselines3."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from functools import partial
 from typing import Any

@@ -1,5 +1,7 @@
 """Fill a replay buffer before training with the experience of a trained model."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from stable_baselines3.common.type_aliases import PolicyPredictor

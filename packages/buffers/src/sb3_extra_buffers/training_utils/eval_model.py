@@ -1,5 +1,7 @@
 """Evaluate a model, and fill buffers with its experience."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from typing import Any
 

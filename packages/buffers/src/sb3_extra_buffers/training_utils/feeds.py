@@ -1,5 +1,7 @@
 """Feeds: pass the steps of an evaluation on to replay buffers, by whole episodes if need be, and to recordings."""
 
+from __future__ import annotations
+
 import inspect
 import time
 import warnings

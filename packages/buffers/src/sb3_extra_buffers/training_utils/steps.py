@@ -1,5 +1,7 @@
 """Steps of environments as replay buffers store them, and a player that makes them."""
 
+from __future__ import annotations
+
 import copy
 from dataclasses import dataclass
 from typing import Any

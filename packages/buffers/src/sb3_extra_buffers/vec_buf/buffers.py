@@ -1,5 +1,7 @@
 """``DummyVecReplayBuffer`` and ``DummyVecRolloutBuffer``: pass everything on to several other buffers."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,5 +1,7 @@
 """``advise``: measure ways to store a stream, choose one, and write it as lines for a training script."""
 
+from __future__ import annotations
+
 import json
 import math
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,7 @@
 """Try codecs on some observations, and measure the best of them in buffers, beside that of Stable-Baselines3."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,5 +1,7 @@
 """``Stream``: transitions to try storage on, of environments (``make``, ``play``) or from a file (``read``)."""
 
+from __future__ import annotations
+
 import re
 import zipfile
 from collections.abc import Callable, Mapping

@@ -1,5 +1,7 @@
 """``main`` and the typer app with all commands: errors are one sentence with a next step. And the command ``bench``."""
 
+from __future__ import annotations
+
 import ast
 import os
 import subprocess

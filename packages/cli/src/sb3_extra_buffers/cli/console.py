@@ -1,5 +1,7 @@
 """Exit codes, and rows of text and JSON on stdout."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any

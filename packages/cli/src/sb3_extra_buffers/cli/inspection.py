@@ -1,5 +1,7 @@
 """``inspect`` and ``verify``: the content of a checkpoint or a recording, and its checksums."""
 
+from __future__ import annotations
+
 import shlex
 from pathlib import Path
 from typing import Annotated

@@ -1,5 +1,7 @@
 """Commands for plugins: ``codecs`` and ``heaps`` list them, ``doctor`` tries them, ``new-codec`` and ``new-heap``."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import asdict
 from importlib.metadata import distributions

@@ -1,5 +1,7 @@
 """Load and use every installed plugin once, and report versions and errors."""
 
+from __future__ import annotations
+
 import platform
 import sys
 from collections.abc import Callable, Container, Sequence

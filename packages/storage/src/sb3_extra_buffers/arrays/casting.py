@@ -1,5 +1,7 @@
 """Values as another dtype, or an error: nothing wraps, is clipped or loses its fraction in silence."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Cell numbers, and which part of an index picks whole cells."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Atomic replacement of files: a file has its old content or its new content, never a part of either."""
 
+from __future__ import annotations
+
 import errno
 import glob
 import os

@@ -1,5 +1,7 @@
 """Comparison of mapped files with their checksums: a whole file, bytes that are copied, bytes that are first read."""
 
+from __future__ import annotations
+
 import mmap
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator

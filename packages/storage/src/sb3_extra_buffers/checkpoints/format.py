@@ -1,5 +1,7 @@
 """The file format: a safetensors header, arrays in little-endian order, and a CRC-32 per megabyte."""
 
+from __future__ import annotations
+
 import json
 import math
 import mmap

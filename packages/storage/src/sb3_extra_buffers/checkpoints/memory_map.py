@@ -1,5 +1,7 @@
 """Memory mappings of files: create them, place them over existing memory, advise the system about reading them."""
 
+from __future__ import annotations
+
 import mmap
 import os
 import sys

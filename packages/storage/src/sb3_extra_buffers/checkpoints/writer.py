@@ -1,5 +1,7 @@
 """``save_state``: write a state to a checkpoint folder, incrementally and atomically."""
 
+from __future__ import annotations
+
 import os
 from collections import Counter
 from collections.abc import Collection, Iterator

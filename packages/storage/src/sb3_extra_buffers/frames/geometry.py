@@ -1,5 +1,7 @@
 """Geometry of stacked observations: how frames lie in an observation, and which stacks an image may be."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -6,6 +6,8 @@ point group ``sb3_extra_buffers.frame_kernels``. :class:`FrameKernels` lists eve
 ``sb3_extra_buffers.testing.KernelConformance`` checks all of it.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """Frame kernels in numpy: the reference for all others, and the fallback where nothing is compiled."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

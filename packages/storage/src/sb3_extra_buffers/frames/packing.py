@@ -3,6 +3,8 @@
 This is the reference, in numpy; compiled kernels write the same bytes.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from itertools import repeat
 from typing import Any

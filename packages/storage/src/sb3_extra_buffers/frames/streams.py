@@ -1,5 +1,7 @@
 """Streams of frames: which frames every observation is made of, and the chunk that each stream is filling."""
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import starmap

@@ -1,5 +1,7 @@
 """The conformance kit for frame kernels: the rules of :mod:`sb3_extra_buffers.frames.kernels`, each with a check."""
 
+from __future__ import annotations
+
 import copy
 import gc
 import pickle

@@ -1,5 +1,7 @@
 """A workbench for frame kernels: streams, a source of chunks and generated observations, for the kit and for tests."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Progress bars for long work, drawn by rich or tqdm, whichever is installed."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
