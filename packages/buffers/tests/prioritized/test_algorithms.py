@@ -291,6 +291,26 @@ def test_models_in_several_threads_do_not_disturb_each_other():
         assert th.equal(*found)
 
 
+def test_a_buffer_that_is_saved_during_training_is_the_buffer(tmp_path):
+    model = make(PrioritizedDQN, "DQN", learning_starts=1000)
+    model.learn(30)
+    step = model.policy.optimizer.step
+
+    def save_and_step():
+        assert model.replay_buffer.size() == 30
+        model.save_replay_buffer(tmp_path / "buffer")
+        return step()
+
+    model.policy.optimizer.step = save_and_step
+    before = model.replay_buffer.priorities()
+    model.train(gradient_steps=1, batch_size=8)
+    after = model.replay_buffer.priorities()
+    model.load_replay_buffer(tmp_path / "buffer")
+    assert type(model.replay_buffer) is CompressedPrioritizedReplayBuffer
+    assert np.array_equal(model.replay_buffer.priorities(), before)
+    assert not np.array_equal(after, before)
+
+
 def test_unknown_names_are_no_attributes():
     with pytest.raises(AttributeError, match="PrioritizedPPO"):
         prioritized.PrioritizedPPO  # noqa: B018

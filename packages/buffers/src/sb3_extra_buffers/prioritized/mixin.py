@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from operator import getitem
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -94,6 +95,10 @@ class _Sampler:
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self._buffer, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another thread may save the replay buffer of the model: a pickle holds the buffer itself.
+        return getitem, ([self._buffer], 0)
 
     def sample(self, *args: Any, **kwargs: Any) -> Any:
         """Set the priorities of the last batch, and draw the next one."""
