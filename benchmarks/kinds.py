@@ -17,6 +17,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from gymnasium.error import DependencyNotInstalled
 from rich import box
 from rich.table import Table
 
@@ -67,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         kind = KINDS[name]
         try:
             figures = measure(name, options)
-        except ImportError as error:
+        except (ImportError, DependencyNotInstalled) as error:
             console.print(f"{kind.title}: left out ({error}). Run: pip install {kind.requires}", markup=False)
             continue
         found[name] = figures

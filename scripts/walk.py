@@ -28,7 +28,7 @@ PACKAGES, PAGE = ROOT / "packages", ROOT / "docs" / "architecture.md"
 SPACE = spaces.Box(0, 255, (4, 84, 84), np.uint8)
 ACTIONS = spaces.Discrete(6)
 #: Steps before the trace begins: chunks of 16 frames are complete, and the open one has room for several more.
-STEPS = 70
+STEPS = 150
 #: For each file, the functions that were called in it.
 Walk = dict[str, list[str]]
 

@@ -12,6 +12,7 @@ RECORDED = json.loads(Path(__file__).with_name("public_api.json").read_text())
 #: Signatures that got optional parameters since, after all that were recorded.
 EXTENDED = {
     "CodecPlugin": ", automatic=…, identity=…)",
+    "KeyReport": ", choice=…)",
     "HeapPlugin": ", grows=…, in_memory=…, fits_worst_case=…, local=…)",
 }
 

@@ -47,7 +47,11 @@ def make(kind, **storage):
         ({"compression_method": "gzip10"}, ParameterError, r"level=10 is not allowed; levels: 0 to 9 \(default 9\)"),
         ({"compression_method": "gzip-1"}, ParameterError, "gzip/1 is level 1"),
         ({"compression_kwargs": {"level": 3}}, ParameterError, r"\{'level': 3\}.*Name a compression_method"),
-        ({"layout": "cells", "prefer": "memory"}, ParameterError, "prefer='memory'.*layout='cells' stores none"),
+        (
+            {"prefer": "size"},
+            ParameterError,
+            "prefer='size' is not allowed; it must be one of: speed, balanced, memory",
+        ),
         ({"heap": "rign"}, UnknownPluginError, "no heap named 'rign'. Installed: .*Did you mean 'ring'"),
         ({"heap": "ring"}, ParameterError, "heap 'ring': capacity=None is not allowed; it must be given"),
         ({"heap": "ring", "heap_kwargs": {"capacity": 0}}, ParameterError, "capacity=0"),

@@ -97,7 +97,7 @@ def test_the_stack_is_found_out(caplog):
     expected = {"gray first": "4 x 360 bytes, stacked first", "colour last": "3 x 360 bytes, stacked last"}
     for stack, text in expected.items():
         scene = Scene(stack, 1, seed=0)
-        ours, _ = make("plain", scene, 50, 1)
+        ours, _ = make("plain", scene, 50, 1, layout="frames")
         with caplog.at_level("INFO", logger="sb3_extra_buffers"):
             add([ours], scene, ["shift"], 0)
         assert text in ours.memory_report().keys[0].codec

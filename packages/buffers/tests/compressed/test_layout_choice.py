@@ -1,6 +1,7 @@
-"""Images that are not stacked become frames or cells, whichever is smaller; what is sampled is the same either way."""
+"""Images become frames or cells, whichever suits ``prefer``; what is sampled is the same either way."""
 
 import copy
+import functools
 import pickle
 from itertools import pairwise
 
@@ -25,10 +26,9 @@ def sprites(number):
 
 
 def walking(number):
-    """Uneven slopes, others in every image: all changes, and every image is simple."""
-    random = np.random.default_rng(number)
-    steps = random.integers(1, 9, SHAPE, dtype=np.uint8) * (random.random(SHAPE) < 0.1)
-    return np.cumsum(steps, axis=2, dtype=np.uint8)
+    """Areas, others in every image: all changes, and every image is simple."""
+    areas = np.random.default_rng(number).integers(0, 256, (3, 6, 4), dtype=np.uint8)
+    return np.kron(areas, np.ones((1, 12, 20), np.uint8))
 
 
 def noise(number):
@@ -79,24 +79,73 @@ def test_every_batch_is_that_of_stable_baselines3_before_and_after_the_choice(im
 
 
 @pytest.mark.parametrize("images", STORED)
-def test_the_choice_is_the_smaller_one_or_nearly(images):
-    """Held against both layouts, asked for by name. Cells may be half as large again, being read faster."""
+def test_what_is_preferred_for_memory_is_the_smallest(images):
+    """Held against both layouts, asked for by name."""
     sizes = {}
-    for layout in ("auto", "frames", "cells"):
-        buffer = CompressedReplayBuffer(700, SPACE, ACTIONS, "cpu", layout=layout)
-        # So many that those which wait to be compressed do not count.
+    ways = {prefer: {"prefer": prefer} for prefer in ("memory", "balanced", "speed")} | {
+        layout: {"layout": layout, "prefer": "memory"} for layout in ("frames", "cells")
+    }
+    for name, options in ways.items():
+        buffer = CompressedReplayBuffer(700, SPACE, ACTIONS, "cpu", **options)
         for step in steps_of(images, 1, episode=10**6, count=700):
             buffer.add(*step)
-        sizes[layout] = buffer.memory_report().live_nbytes
-    assert sizes["auto"] <= 1.6 * min(sizes["frames"], sizes["cells"])
+        sizes[name] = buffer.memory_report().live_nbytes
+    # A chunk that is not complete yet is not compressed.
+    assert sizes["memory"] <= 1.1 * min(sizes.values()) + 64 * SPACE.shape[0] * SPACE.shape[1] * SPACE.shape[2]
+    assert sizes["balanced"] <= 1.1 * sizes["speed"]
 
 
-@pytest.mark.parametrize("wish", [{"layout": "frames"}, {"prefer": "memory"}, {"compression_method": "gzip/1"}])
+@pytest.mark.parametrize(
+    "wish", [{"layout": "frames"}, {"layout": "frames", "prefer": "memory"}, {"compression_method": "gzip/1"}]
+)
 def test_who_asks_for_frames_gets_frames(wish):
     buffer = CompressedReplayBuffer(STEPS, SPACE, ACTIONS, "cpu", **wish)
     for step in steps_of(walking, 1):
         buffer.add(*step)
     assert buffer.memory_report().keys[0].codec.startswith("frames (")
+
+
+@pytest.mark.parametrize("prefer", ["speed", "balanced", "memory"])
+@pytest.mark.parametrize("layout", ["auto", "cells"])
+@pytest.mark.parametrize("images", STORED)
+@pytest.mark.parametrize("stack", [1, 3])
+def test_every_setting_returns_what_stable_baselines3_returns(images, prefer, layout, stack):
+    """One image, and three that are stacked; before the choice and after it, and through a pickle."""
+    space = spaces.Box(0, 255, (3 * stack, *SHAPE[1:]), np.uint8)
+    buffer = CompressedReplayBuffer(50, space, ACTIONS, "cpu", prefer=prefer, layout=layout)
+    plain = ReplayBuffer(50, space, ACTIONS, "cpu")
+    stacked = functools.cache(lambda number: np.concatenate([images(max(number - back, 0)) for back in range(stack)]))
+    for number, step in enumerate(steps_of(stacked, 1)):
+        for one in (buffer, plain):
+            one.add(*step)
+        if number in (7, 30, 60):
+            same(buffer, plain, seeds=[number])
+            buffer = pickle.loads(pickle.dumps(buffer))
+    same(buffer, plain)
+    (key,) = buffer.memory_report().keys
+    assert key.choice.startswith(f"prefer={prefer!r}: ")
+    assert key.choice in str(buffer.memory_report())
+
+
+@pytest.mark.parametrize("prefer", ["speed", "balanced", "memory"])
+def test_stacks_of_gray_games_are_patches(prefer):
+    """As the default of version 1 stored them: only ``"memory"`` sends every chunk through a codec."""
+    space = spaces.Box(0, 255, (4, 84, 84), np.uint8)
+    ground = np.random.default_rng(0).integers(0, 256, (84, 84), np.uint8)
+
+    def scene(number):
+        image = ground.copy()
+        image[number % 70 : number % 70 + 8, 10:16] = number % 256
+        return image
+
+    images = [np.stack([scene(number + back) for back in range(4)])[np.newaxis] for number in range(80)]
+    buffer = CompressedReplayBuffer(STEPS, space, ACTIONS, "cpu", prefer=prefer)
+    for before, after in pairwise(images):
+        buffer.add(before, after, np.zeros((1, 1), np.int64), np.zeros(1), np.zeros(1), [{}])
+    stored = buffer.memory_report().keys[0].codec
+    assert stored.startswith("frames (4 x 7056 bytes, stacked first; patches, ")
+    assert ("chunks of 64" in stored) == (prefer == "memory")
+    assert ("compressed if large; chunks of 16" in stored) == (prefer != "memory")
 
 
 @pytest.mark.parametrize("heap", [{"heap": "ring", "heap_kwargs": {"capacity": 1 << 22}}, {"heap": "mmap"}])
@@ -110,7 +159,7 @@ def test_a_heap_with_a_limit_gets_frames(heap):
 def test_stacked_images_are_frames_whatever_changes():
     space = spaces.Box(0, 255, (12, 72, 80), np.uint8)
     buffer = CompressedReplayBuffer(STEPS, space, ACTIONS, "cpu")
-    images = [np.concatenate([noise(number + back) for back in range(4)])[np.newaxis] for number in range(40)]
+    images = [np.concatenate([noise(number + back) for back in range(4)])[np.newaxis] for number in range(60)]
     for before, after in pairwise(images):
         buffer.add(before, after, np.zeros((1, 1), np.int64), np.zeros(1), np.zeros(1), [{}])
     assert buffer.memory_report().keys[0].codec.startswith("frames (4 x ")

@@ -150,11 +150,15 @@ def test_each_key_has_its_own_line():
 
 
 def test_an_automatic_choice_is_explained():
-    buffer = CompressedReplayBuffer(50, IMAGE, ACTIONS, layout="cells")
-    assert buffer.memory_report().keys[0].codec == "auto (not yet chosen: nothing is stored)"
-    play(buffer, frames(3))
-    assert "chosen: makes the first observations" in buffer.memory_report().keys[0].codec
+    buffer = CompressedReplayBuffer(50, IMAGE, ACTIONS, layout="cells", prefer="memory")
+    assert buffer.memory_report().keys[0].codec == "auto (not yet chosen, until 25 observations are stored)"
+    play(buffer, frames(30))
+    (key,) = buffer.memory_report().keys
+    assert "chosen: makes the first observations" in key.codec
     assert str(buffer.memory_report()).count("chosen: makes") == 1
+    assert key.choice.startswith("prefer='memory': ")
+    assert all(f"; {other!r}: " in key.choice for other in ("balanced", "speed"))
+    assert f"chosen: {key.choice}" in str(buffer.memory_report())
 
 
 def test_an_empty_buffer_has_a_ratio_of_one():

@@ -69,5 +69,5 @@ def sb3_extra_buffers_codec() -> CodecPlugin:
         factory=Lz4BlockCodec,
         summary=f"LZ4 blocks: the fastest decoder among the general codecs{_way()}",
         levels=Levels(default=9, ranges=((-_MAX_ACCELERATION, 12),)),
-        automatic=Automatic(decode_cost=10, levels=(0,)),
+        automatic=Automatic(decode_cost=10, levels=(0,), call_cost=8_000),
     )

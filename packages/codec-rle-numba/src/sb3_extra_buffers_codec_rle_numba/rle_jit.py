@@ -240,5 +240,5 @@ def sb3_extra_buffers_codec() -> CodecPlugin:
         protocol=1,
         factory=RleJitCodec,
         summary="Run-length encoding compiled by numba",
-        automatic=Automatic(decode_cost=7, general=False),
+        automatic=Automatic(decode_cost=7, general=False, call_cost=8_000),
     )

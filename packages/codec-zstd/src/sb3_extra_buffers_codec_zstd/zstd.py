@@ -108,5 +108,5 @@ def sb3_extra_buffers_codec() -> CodecPlugin:
         summary="Zstandard: small payloads at high speed; the one to start with",
         levels=Levels(default=3, ranges=((-100, -1), (1, 22))),
         parameters={"checksum": False},
-        automatic=Automatic(decode_cost=15, levels=(-3, 1, 6)),
+        automatic=Automatic(decode_cost=15, levels=(-3, 1, 6), call_cost=120_000),
     )

@@ -208,7 +208,7 @@ class BaseCompressedBuffer(BaseBuffer):
         for key, array in storage.observations.items():
             raw = planes * transitions * (array.nbytes // cells)
             # Next observations are in the same store.
-            keys.append(KeyReport(key, array.codec, raw, array.nbytes_stored))
+            keys.append(KeyReport(key, array.codec, raw, array.nbytes_stored, storage.explanation(key)))
         capacity = sum(key.live_nbytes for key in keys) if storage.heap is None else storage.heap.capacity
         evicted = self.size() * self.n_envs - transitions
         about = (type(self).__name__, transitions, tuple(keys), self._options.heap)

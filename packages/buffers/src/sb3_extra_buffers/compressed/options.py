@@ -13,7 +13,15 @@ import numpy as np
 from sb3_extra_buffers.arrays.casting import storable
 from sb3_extra_buffers.codecs import CodecSpec, registry
 from sb3_extra_buffers.errors import ParameterError
-from sb3_extra_buffers.stores import AUTO, MIN_FRAMES_NBYTES, MIN_FRAMES_STEPS, SPEED, parse_request, preference
+from sb3_extra_buffers.stores import (
+    AUTO,
+    BALANCED,
+    MIN_FRAMES_NBYTES,
+    MIN_FRAMES_STEPS,
+    SPEED,
+    parse_request,
+    preference,
+)
 
 #: Content of one payload: an observation, or consecutive frames of an environment.
 CELLS, FRAMES = "cells", "frames"
@@ -34,7 +42,7 @@ class StorageOptions:
     heap_kwargs: Mapping[str, Any] | None = None
     threads: int | None = None
     layout: str = AUTO
-    prefer: str = SPEED
+    prefer: str | None = None
     prefetch: bool = False
 
     @classmethod
@@ -48,10 +56,7 @@ class StorageOptions:
             raise ParameterError(owner, "output_dtype", self.output_dtype, "it must be 'raw' or 'float'")
         if self.layout not in LAYOUTS:
             raise ParameterError(owner, "layout", self.layout, f"it must be one of: {', '.join(LAYOUTS)}")
-        preference(owner, self.prefer)
-        if self.layout == CELLS and self.prefer != SPEED:
-            allowed = "it says how frames are stored, and layout='cells' stores none"
-            raise ParameterError(owner, "prefer", self.prefer, allowed, "Leave one of them out.")
+        preference(owner, self.preferred)
         if self.heap_kwargs is not None and not isinstance(self.heap_kwargs, Mapping):
             raise ParameterError(owner, "heap_kwargs", self.heap_kwargs, "it must be a dictionary")
         for name, value in (("compression_method", self.compression_method), ("dtypes", self.dtypes)):
@@ -63,6 +68,13 @@ class StorageOptions:
             hint = 'Put the level into the name, as in {"image": "zstd-3"}.'
             allowed = "they cannot be told apart for several codecs"
             raise ParameterError(owner, "compression_kwargs", dict(self.compression_kwargs), allowed, hint)
+
+    @property
+    def preferred(self) -> str:
+        """What was asked for, or the default."""
+        if self.prefer is not None:
+            return self.prefer
+        return SPEED if self.layout == FRAMES else BALANCED
 
     def codec(self, key: str | None) -> CodecSpec | None:
         """The requested codec of a key, or of a space without keys (``None``); ``None`` for an automatic choice."""

@@ -55,9 +55,12 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
     :param heap_kwargs: Parameters of the heap: ``capacity`` in bytes, and for ``"mmap"`` a ``folder``
     :param threads: Threads used to decode a batch. Default: chosen automatically.
     :param layout: ``"frames"`` stores each frame of stacked images once, as a patch on the frame before it;
-        ``"cells"`` stores each observation by itself. ``"auto"`` stores images as frames and finds out how they are
-        stacked; images that are not stacked become cells if that is smaller.
-    :param prefer: For frames: ``"speed"``, ``"balanced"`` or ``"memory"``
+        ``"cells"`` stores each observation by itself. ``"auto"`` finds out from the first observations how frames are
+        stacked, and which of the two suits ``prefer``.
+    :param prefer: What the automatic choice looks for: ``"balanced"``, the smallest product of memory and sampling
+        time; ``"speed"``, the least memory that is sampled as fast as Stable-Baselines3's own buffer; ``"memory"``, the
+        least memory. Default: ``"balanced"``; with ``layout="frames"``, whose chunks go through a codec for
+        ``"balanced"`` and ``"memory"``, it is ``"speed"``.
     :param prefetch: Draw each batch when the one before it is returned, and read it in a thread while the model
         trains. Transitions that are added in between can be drawn one batch later.
     """
@@ -96,7 +99,7 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         heap_kwargs: Mapping[str, Any] | None = None,
         threads: int | None = None,
         layout: str = "auto",
-        prefer: str = "speed",
+        prefer: str | None = None,
         prefetch: bool = False,
         **kwargs: Any,
     ) -> None:

@@ -24,6 +24,9 @@ class KeyReport:
     raw_nbytes: int
     #: Bytes of their payloads, and of the newest observations, which are not compressed yet.
     live_nbytes: int
+    #: What was chosen automatically, what other values of ``prefer`` would take, and against what. Estimates, by the
+    #: first observations.
+    choice: str = ""
 
     @property
     def ratio(self) -> float:
@@ -99,7 +102,8 @@ class MemoryReport:
     def _footer(self) -> str:
         evicted = f", {self.evicted:,} transitions evicted" if self.evicted else ""
         batches = f"; {readable(self.batches)} kept for batches" if self.batches else ""
-        return f"heap {self.heap}: room for {readable(self.capacity)}{evicted}{batches}"
+        choices = "".join(f"\n  {key.key or 'chosen'}: {key.choice}" for key in self.keys if key.choice)
+        return f"heap {self.heap}: room for {readable(self.capacity)}{evicted}{batches}{choices}"
 
 
 def readable(nbytes: float) -> str:

@@ -60,7 +60,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         heap_kwargs: Mapping[str, Any] | None = None,
         threads: int | None = None,
         layout: str = "auto",
-        prefer: str = "speed",
+        prefer: str | None = None,
         prefetch: bool = False,
         **kwargs: Any,
     ) -> None:

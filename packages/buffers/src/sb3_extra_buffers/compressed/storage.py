@@ -27,6 +27,7 @@ from sb3_extra_buffers.frames.batch_memory import BLOCKS, BatchMemory
 from sb3_extra_buffers.heaps import FileHeap, Heap, StatefulHeap, StrictHeap
 from sb3_extra_buffers.stores import (
     AUTO,
+    BALANCED,
     SPEED,
     BoundedStore,
     DeferredStore,
@@ -92,6 +93,7 @@ class _Part:
         self._item = array.shape[2:]
         self._dtype, self._stored = array.dtype, array.stored_dtype
         self._row_nbytes = math.prod(self._item) * self._stored.itemsize
+        self._is_plain = array.is_plain
         self._is_bytes = array.is_plain and array.dtype == np.uint8
 
     def write(self, cells: NDArray[np.int64], obs: NDArray[Any], next_obs: NDArray[Any] | None) -> None:
@@ -101,9 +103,12 @@ class _Part:
             return
         if self._is_bytes:
             store.write(cells, obs.reshape(count, -1), None if next_obs is None else next_obs.reshape(count, -1))
+        elif self._is_plain:
+            rows = obs.reshape(count, -1).view(_BYTE)
+            store.write(cells, rows, None if next_obs is None else next_obs.reshape(count, -1).view(_BYTE))
         else:
-            rows = self.observations.stored_rows
-            store.write(cells, rows(obs), None if next_obs is None else rows(next_obs))
+            convert = self.observations.stored_rows
+            store.write(cells, convert(obs), None if next_obs is None else convert(next_obs))
         if type(store) is DeferredStore:
             self.store = resolve(store)
 
@@ -161,13 +166,16 @@ class ObservationStorage:
             if not math.prod(shape):
                 continue
             label = f"{owner} {key}".strip()
-            plain = StoreRequest(label, shape, dtype, steps * n_envs, n_envs, codec, has_next, is_rewritten)
+            prefer = options.preferred
+            plain = StoreRequest(label, shape, dtype, steps * n_envs, n_envs, codec, has_next, is_rewritten, prefer)
             requests[key] = plain
             if options.wants_frames(shape, dtype, codec, steps):
-                # Images that are not stacked, unless the user or Stable-Baselines3 asks for something else.
-                may_be_cells = codec is None and not is_rewritten and (options.layout, options.prefer) == (AUTO, SPEED)
-                how = self._preference(owner, options.prefer)
-                requests[key] = FrameRequest(**vars(plain), preference=how, may_be_cells=may_be_cells)
+                # Unless the user or Stable-Baselines3 asks for something else.
+                is_automatic = codec is None and not is_rewritten and options.layout == AUTO
+                # Of frames, patches without a codec have the smallest product of memory and time.
+                is_balanced = options.layout == AUTO and prefer == BALANCED
+                how = self._preference(owner, SPEED if is_balanced else prefer)
+                requests[key] = FrameRequest(**vars(plain), preference=how, is_automatic=is_automatic)
         #: Keys that are stored as frames, unless the data say otherwise.
         self.frame_keys = {key for key, request in requests.items() if isinstance(request, FrameRequest)}
         if options.layout == FRAMES and not self.frame_keys:
@@ -303,6 +311,11 @@ class ObservationStorage:
                 assert self.heap is not None
                 found.append((here.cells.tolist(), self.heap.locate(here.cells[here.cells >= 0])[0].tolist()))
         return found
+
+    def explanation(self, key: str) -> str:
+        """What was chosen for a key, against what, and what other settings would give; empty without a choice."""
+        (built,) = (part.built for part in self._parts if part.key == key)
+        return getattr(built, "explanation", "")
 
     def stores(self) -> list[ObservationStore]:
         """The stores of all keys whose observations have elements."""

@@ -48,16 +48,19 @@ class Automatic:
         payloads (patches of frames), the middle one for whole observations, the last if memory matters most
     :param general: whether it suits most content. A codec for special content is only chosen after it was seen, and
         never for patches of frames
+    :param call_cost: time to decode even the smallest payload, in bytes that could be copied meanwhile. The default is
+        that of a call from Python that sets up a decoder; a compiled loop takes a tenth
     """
 
     decode_cost: float
     levels: tuple[int, ...] = ()
     general: bool = True
+    call_cost: float = 80_000
 
     def __post_init__(self) -> None:
-        cost = self.decode_cost
-        if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not 0 < cost < math.inf:
-            raise ParameterError("Automatic", "decode_cost", cost, "it must be a positive number")
+        for name, cost in (("decode_cost", self.decode_cost), ("call_cost", self.call_cost)):
+            if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not 0 < cost < math.inf:
+                raise ParameterError("Automatic", name, cost, "it must be a positive number")
         if not isinstance(self.levels, tuple) or not all(type(level) is int for level in self.levels):
             raise ParameterError("Automatic", "levels", self.levels, "it must be a tuple of integers")
 

@@ -20,6 +20,7 @@ from sb3_extra_buffers.memory import untouched
 from sb3_extra_buffers.stores import (
     AUTO,
     BALANCED,
+    MEMORY,
     MIN_FRAMES_NBYTES,
     MIN_FRAMES_STEPS,
     SPEED,
@@ -119,7 +120,7 @@ def create_frame_storage(
     if is_raw and layout != FRAMES:
         return RawFrames(size, shape, dtype)
     is_large = math.prod(shape) * dtype.itemsize >= MIN_FRAMES_NBYTES and size >= MIN_FRAMES_STEPS
-    request = StoreRequest(owner, shape, dtype, size, codec=codec)
+    request = StoreRequest(owner, shape, dtype, size, codec=codec, prefer=MEMORY)  # no training waits for a recording
     if layout == FRAMES or (layout == AUTO and is_large):
         request = FrameRequest(owner, shape, dtype, size, codec=codec, preference=chosen)
     (store,), heap = build_stores([request], place)

@@ -1,14 +1,17 @@
 """The automatic choice: which codec and which layout, from the first observations and what plugins declare.
 
-No clock decides: sizes are measured on data, times are declared by plugins. So the choice is the same everywhere.
+No clock decides: sizes are measured on data, times are declared by plugins. So the choice is the same everywhere. Every
+way to store is a :class:`Candidate` with a memory and a time, both relative to Stable-Baselines3's plain buffer, and
+``prefer`` takes one of them.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import pairwise, starmap
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,7 @@ import numpy as np
 from sb3_extra_buffers.codecs import CellSpec, Codec, CodecLike, CodecSpec, bind, names, parse, registry
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.frames import FrameGeometry, whole
+from sb3_extra_buffers.frames.packing import count_dtype, patch
 from sb3_extra_buffers.memory import Bytes, Indices
 from sb3_extra_buffers.stores.raw import UNCOMPRESSED
 
@@ -27,14 +31,39 @@ AUTO = "auto"
 MIN_NBYTES = 256
 #: Compressed data must be smaller by a fifth at least to be worth its time.
 MIN_RATIO = 1.25
+#: The choice waits for so many observations, or changes of an image, unless the buffer is smaller.
+ENOUGH = 128
 #: About this many rows of a long stream are tried, from all over it.
 ROWS_TO_TRY = 32
-#: Twice the time to decode must save a fifth of the bytes: 2 ** 0.32 = 1.25.
+#: For chunks, twice the time to decode must save a fifth of the bytes: 2 ** 0.32 = 1.25.
 _COST_EXPONENT = 0.32
 #: Chunks that patches make this much smaller are not compressed: they are read fastest.
 SMALL_CHUNK = 8
-#: An image that is decoded alone takes a fraction of the time of one that is decoded with its chunk.
-_ALONE_MAY_BE_LARGER = 1.5
+
+# Times, in copies of as many bytes that are in a cache.
+
+#: Sampling from Stable-Baselines3's arrays: a gather into new memory, and a copy into a tensor.
+_PLAIN_COST = 3.0
+#: A gather into memory that is used again.
+_GATHER_COST = 1.4
+#: Writing frames, which are in a cache, into observations.
+_WRITE_COST = 1.0
+#: Applying a patch, by its bytes.
+_PATCH_COST = 2.0
+# A codec declares the time to decode a cell of mixed content. Content that gets much smaller decodes faster.
+#: The share of the declared cost that counts for every byte of a cell.
+_OUTPUT_SHARE = 0.2
+#: The multiple of the declared cost that counts for every byte of a payload.
+_PAYLOAD_SHARE = 1.6
+
+# Memory besides payloads, in bytes.
+
+#: For a cell: the index of the heap, and which next observations are shared.
+_CELL_NBYTES = 17
+#: For a row without a codec.
+_RAW_NBYTES = 6
+#: For an observation made of frames: its newest frame, and its pattern.
+_FRAMES_NBYTES = 5
 
 
 # What the user asked for.
@@ -62,13 +91,27 @@ class Preference:
     """How ``prefer`` stores frames.
 
     :param chunk: frames that are stored, and read, together
-    :param every: codecs for every chunk; ``None`` compresses only chunks that patches do not make small
+    :param every: codecs for every chunk, or one; ``None`` compresses only chunks that patches do not make small
     :param fallback: codecs for these; ``None`` leaves them uncompressed
     """
 
     chunk: int
-    every: Role | None = None
+    every: Role | CodecSpec | None = None
     fallback: Role | None = Role.PATCHES
+
+    def to_json(self) -> dict[str, Any]:
+        """A form that :meth:`from_json` reads."""
+        every = self.every.to_json() if isinstance(self.every, CodecSpec) else self.every and self.every.value
+        return {"chunk": self.chunk, "every": every, "fallback": self.fallback and self.fallback.value}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Preference:
+        """The inverse of :meth:`to_json`; raises ``ValueError``, ``KeyError`` or ``TypeError`` for anything else."""
+        chunk, every, fallback = (content[name] for name in ("chunk", "every", "fallback"))
+        if type(chunk) is not int or not 0 < chunk < 1 << 16:
+            raise ValueError(f"a chunk of {chunk!r} frames")
+        codec = CodecSpec.from_json(every) if isinstance(every, Mapping) else every and Role(every)
+        return cls(chunk, codec, fallback and Role(fallback))
 
 
 PREFERENCES = {
@@ -133,12 +176,14 @@ class Trial:
     :param raw_nbytes: size of the rows
     :param nbytes: size of their payloads
     :param cost: time to decode, as a multiple of copying the same bytes
+    :param call_cost: time to decode even the smallest payload, in bytes that are copied meanwhile
     """
 
     codec: Codec
     raw_nbytes: int
     nbytes: int
     cost: float = 1.0
+    call_cost: float = 0.0
 
     @property
     def ratio(self) -> float:
@@ -167,7 +212,7 @@ def try_codecs(role: Role, cell: CellSpec, rows: Bytes, *, special: bool) -> lis
             params = {"level": role.level(automatic.levels)} if automatic.levels else {}
             codec = bind(CodecSpec(name, params), cell)
             nbytes = sum(len(codec.encode(row)) for row in rows)
-            found.append(Trial(codec, rows.nbytes, nbytes, automatic.decode_cost))
+            found.append(Trial(codec, rows.nbytes, nbytes, automatic.decode_cost, automatic.call_cost))
         except MemoryError:  # says nothing about the codec
             raise
         except Exception as error:  # plugins of others may raise anything; none of it may stop a training run
@@ -175,14 +220,191 @@ def try_codecs(role: Role, cell: CellSpec, rows: Bytes, *, special: bool) -> lis
     return found
 
 
+# What to store, and how: candidates.
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to store observations.
+
+    :param label: what reports call it
+    :param memory: bytes that it takes, as a multiple of what Stable-Baselines3's plain buffer takes
+    :param time: time to sample, likewise
+    :param codec: the codec of cells; ``None`` for uncompressed cells and for frames
+    :param ratio: how many times smaller the codec made the rows that were tried
+    :param frames: for frames, how they are stored; ``None`` for cells
+    :param is_strong: whether it is for ``prefer="memory"`` only: encoding takes long, or decoding a long chunk
+    """
+
+    label: str
+    memory: float
+    time: float
+    codec: Codec | None = None
+    ratio: float = 1.0
+    frames: Preference | None = None
+    is_strong: bool = False
+
+    def __str__(self) -> str:
+        smaller = 1 / self.memory
+        return f"{self.label} ({smaller:.{1 if smaller < 10 else 0}f} times less, time {self.time:.2g})"
+
+
+def pick(candidates: Sequence[Candidate], prefer: str) -> Candidate:
+    """The candidate that a value of ``prefer`` takes; of equal ones, the first."""
+    if prefer != MEMORY:
+        candidates = [one for one in candidates if not one.is_strong]
+    if prefer == SPEED:
+        candidates = [one for one in candidates if one.time <= 1] or [min(candidates, key=lambda one: one.time)]
+    return min(candidates, key=lambda one: one.memory * one.time if prefer == BALANCED else one.memory)
+
+
+def explain(candidates: Sequence[Candidate], prefer: str) -> str:
+    """What was chosen, what the other values of ``prefer`` would take, and against what.
+
+    Memory and time are estimates, both relative to Stable-Baselines3's plain buffer.
+    """
+    chosen = pick(candidates, prefer)
+    text = [f"prefer={prefer!r}: {chosen}"]
+    for other in (BALANCED, SPEED, MEMORY):
+        if other != prefer:
+            found = pick(candidates, other)
+            text.append(f"{other!r}: {'the same' if found is chosen else found}")
+    shown = {pick(candidates, one) for one in PREFERENCES}
+    others = [str(one) for one in candidates if one not in shown]
+    return "; ".join([*text, *(["against " + ", ".join(others)] if others else [])])
+
+
+def cell_candidates(cell: CellSpec, rows: Bytes, *, has_next: bool) -> list[Candidate]:
+    """Observations one by one: uncompressed, and through every codec that makes them smaller.
+
+    :param cell: one observation
+    :param rows: observations to try, shape ``(n, cell.nbytes)``
+    :param has_next: whether next observations are stored as well, and shared
+    """
+    rows = rows[:: -(-len(rows) // ROWS_TO_TRY)]  # evenly spaced
+    plain = cell.nbytes * (1 + has_next)
+    found = [Candidate(UNCOMPRESSED, (cell.nbytes + _RAW_NBYTES) / plain, _GATHER_COST / _PLAIN_COST)]
+    blank = rows.min() == rows.max()  # a blank first screen says nothing about those that follow
+    known = set()
+    for role in (Role.OBSERVATIONS, Role.SMALLEST):
+        for trial in try_codecs(role, cell, rows, special=not blank):
+            spec, ratio, payload = trial.codec.spec, trial.ratio, trial.nbytes / len(rows)
+            if pays(ratio) and spec not in known:
+                memory, time = (payload + _CELL_NBYTES) / plain, _decoding(trial, cell.nbytes, payload)
+                is_strong, relative = role is Role.SMALLEST, time / (_PLAIN_COST * cell.nbytes)
+                found.append(Candidate(str(spec), memory, relative, trial.codec, ratio, is_strong=is_strong))
+            known.add(spec)
+    return found
+
+
+def _decoding(trial: Trial, nbytes: float, payload: float) -> float:
+    """Time to decode a payload of so many bytes, in bytes that are copied meanwhile."""
+    output = max(_GATHER_COST, _OUTPUT_SHARE * trial.cost) * nbytes
+    return trial.call_cost + output + _PAYLOAD_SHARE * trial.cost * payload
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Frames in the order in which they came, each different from the one before it.
+
+    :param geometry: how frames lie in an observation
+    :param planes: 1, or 2 with next observations
+    :param frames: shape ``(n, geometry.frame_nbytes)``
+    :param observations: number of observations that they were found in
+    """
+
+    geometry: FrameGeometry
+    planes: int
+    frames: Bytes
+    observations: int
+
+    def chunks(self, size: int) -> list[tuple[Bytes, float]]:
+        """The frames after the first, which is their reference frame, packed as chunks of this size; for each chunk,
+        which share of a complete one it is.
+        """
+        frames, found = self.frames, []
+        for begin in range(1, len(frames), size):
+            chunk = [frames[0], *frames[begin : begin + size]]
+            patches = list(starmap(patch, pairwise(chunk)))
+            counts = np.array([len(steps) // 2 for steps, _ in patches], count_dtype(frames.shape[1]))
+            parts = [counts.view(np.uint8), *(steps for steps, _ in patches), *(content for _, content in patches)]
+            found.append((np.concatenate(parts), len(patches) / size))
+        return found
+
+    def candidate(self, label: str, how: Preference, parts: list[_Part]) -> Candidate:
+        """Chunks as a candidate, by what is known about them."""
+        geometry, count, size = self.geometry, len(self.frames) - 1, how.chunk
+        plain = self.planes * geometry.row_nbytes
+        time = _WRITE_COST * plain + _GATHER_COST * geometry.frame_nbytes
+        # On average, half of a chunk comes before the newest frame, and older frames may be in the chunk before it.
+        time += (size / 2 + geometry.depth) * _PATCH_COST * sum(part.packed for part in parts) / count
+        time += (size + geometry.depth) * sum(part.time for part in parts) / count
+        memory = (sum(part.stored for part in parts) / self.observations + self.planes * _FRAMES_NBYTES) / plain
+        return Candidate(label, memory, time / (_PLAIN_COST * plain), frames=how)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A chunk that was tried: its size, what is stored of it, and the time to decompress it."""
+
+    packed: int
+    stored: int
+    time: float = 0.0
+
+    @classmethod
+    def through(cls, chunk: Bytes, trial: Trial, share: float) -> _Part:
+        """A chunk that goes through a codec; ``share`` says how much of a complete chunk it is."""
+        time = _decoding(trial, len(chunk), trial.nbytes) - (1 - share) * trial.call_cost
+        return cls(len(chunk), trial.nbytes, time)
+
+
+def frame_candidates(changes: Changes, sizes: Sequence[int]) -> list[Candidate]:
+    """Frames as patches: compressed where patches are large, never, through every codec, and for the least memory.
+
+    Where patches alone make frames small, a codec for every chunk is considered for the least memory only: chunks
+    without a codec are read fastest.
+
+    :param changes: frames to try
+    :param sizes: sizes of chunks that go through a codec
+    """
+    count, raw = len(changes.frames) - 1, changes.geometry.frame_nbytes
+    speed, memory = PREFERENCES[SPEED], PREFERENCES[MEMORY]
+    parts, is_small = [], True
+    for chunk, share in changes.chunks(speed.chunk):
+        part = _Part(len(chunk), len(chunk))
+        if len(chunk) * SMALL_CHUNK > share * speed.chunk * raw and speed.fallback is not None:
+            is_small, trial = False, choose_for_chunks(speed.fallback, chunk)
+            part = _Part.through(chunk, trial, share) if pays(trial.ratio) else part
+        parts.append(part)
+    found = [changes.candidate("frames as patches", speed, parts)]
+    for size in () if is_small else sizes:
+        chunks = changes.chunks(size)
+        plain = [_Part(len(chunk), len(chunk)) for chunk, _ in chunks]
+        found.append(changes.candidate(f"frames as patches, chunks of {size}", Preference(size, fallback=None), plain))
+        through: dict[CodecSpec, list[_Part]] = {}
+        for chunk, share in chunks:
+            for trial in try_codecs(Role.PATCHES, CellSpec(np.uint8, len(chunk)), chunk[np.newaxis], special=False):
+                through.setdefault(trial.codec.spec, []).append(_Part.through(chunk, trial, share))
+        for spec, own in through.items():
+            if len(own) == len(chunks):
+                label = f"frames as patches, {spec}, chunks of {size}"
+                found.append(changes.candidate(label, Preference(size, spec), own))
+    assert isinstance(memory.every, Role)
+    (chunk, _), *_ = changes.chunks(count)
+    trial = choose_for_chunks(memory.every, chunk)
+    label = f"frames as patches, {trial.codec.spec}, chunks of {memory.chunk}"
+    longest = changes.candidate(label, memory, [_Part.through(chunk, trial, count / memory.chunk)])
+    return [*found, replace(longest, is_strong=True)]
+
+
 @dataclass(frozen=True)
 class Choice:
-    """A codec, and why it was chosen. ``None`` stands for no codec."""
+    """A codec for cells, and why it was chosen. ``None`` stands for no codec."""
 
     codec: Codec | None
     reason: str
-    #: How many times smaller it made the rows that it was chosen by.
-    ratio: float = 1.0
+    #: What was chosen, against what, and what other values of ``prefer`` would take.
+    explanation: str = ""
 
 
 def choose_by_space(cell: CellSpec) -> Choice | None:
@@ -192,28 +414,36 @@ def choose_by_space(cell: CellSpec) -> Choice | None:
     return None
 
 
-def judge_content(cell: CellSpec, rows: Bytes) -> Choice:
-    """Choose the codec with the best score on these rows, shape ``(n, cell.nbytes)``."""
-    rows = rows[:: -(-len(rows) // ROWS_TO_TRY)]  # evenly spaced
-    blank = rows.min() == rows.max()  # a blank first screen says nothing about those that follow
-    trials = try_codecs(Role.OBSERVATIONS, cell, rows, special=not blank)
-    best = _best(trials)
-    if pays(best.ratio):
-        reason = f"chosen: makes the first observations {best.ratio:.1f} times smaller"
-        return Choice(best.codec, reason, best.ratio)
-    return Choice(None, f"chosen: {best.codec.spec} makes the first observations only {best.ratio:.2f} times smaller")
+def cells_chosen(candidates: Sequence[Candidate], prefer: str) -> Choice:
+    """The candidate that ``prefer`` takes, which must be one of cells, as a choice with its reason."""
+    chosen, text = pick(candidates, prefer), explain(candidates, prefer)
+    if chosen.codec is not None:
+        return Choice(chosen.codec, f"chosen: makes the first observations {chosen.ratio:.1f} times smaller", text)
+    smallest = max(candidates, key=lambda one: one.ratio)
+    if smallest.codec is None:
+        return Choice(None, "chosen: no codec makes the first observations a fifth smaller", text)
+    reason = f"chosen: {smallest.label} makes them only {smallest.ratio:.1f} times smaller, and is slower"
+    return Choice(None, reason, text)
 
 
-def choose_by_content(label: str, cell: CellSpec, rows: Bytes) -> Choice:
+def judge_content(cell: CellSpec, rows: Bytes, prefer: str = BALANCED, *, has_next: bool = True) -> Choice:
+    """Choose between no codec and every codec that is fit, on these rows, shape ``(n, cell.nbytes)``."""
+    return cells_chosen(cell_candidates(cell, rows, has_next=has_next), prefer)
+
+
+def choose_by_content(
+    label: str, cell: CellSpec, rows: Bytes, prefer: str = BALANCED, *, has_next: bool = True
+) -> Choice:
     """The same, and log the choice. The label says what the rows are."""
-    choice = judge_content(cell, rows)
+    choice = judge_content(cell, rows, prefer, has_next=has_next)
     log_choice(label, choice)
     return choice
 
 
 def log_choice(label: str, choice: Choice) -> None:
     """Log a choice. The label says what it is for."""
-    logger.info("%s: %s %s", label, UNCOMPRESSED if choice.codec is None else choice.codec.spec, choice.reason)
+    chosen = UNCOMPRESSED if choice.codec is None else choice.codec.spec
+    logger.info("%s: %s %s; %s", label, chosen, choice.reason, choice.explanation)
 
 
 def choose_for_chunks(role: Role, chunk: Bytes) -> Trial:
@@ -257,48 +487,42 @@ class StackDetector:
         self.streams = streams
         #: The last observation of each environment.
         self.last: dict[int, Bytes] = {}
-        #: Changes that were no shift by one frame.
+        #: Changes of an observation, and those that were no shift by one frame.
+        self.changes = 0
         self.misfits = 0
+        #: The geometry, once an observation was its predecessor shifted by one frame.
+        self.found: FrameGeometry | None = None
         #: Geometries that the data contradict.
         self.refuted: set[FrameGeometry] = set()
 
     def see(self, cells: Indices, rows: Bytes) -> FrameGeometry | None:
-        """Look at observations; return the geometry if one of them is its predecessor shifted by one frame."""
+        """Look at observations; return the geometry once one of them is its predecessor shifted by one frame."""
         for stream, row in zip((cells % self.streams).tolist(), rows):
             before = self.last.get(stream)
             self.last[stream] = row.copy()
             if before is None or np.array_equal(before, row):
                 continue
+            self.changes += 1
+            if self.found is not None:
+                continue
             verdicts = [(stack, stack.shifts(before, row)) for stack in self.stacks]
-            for stack, shifted in verdicts:
-                if shifted:
-                    return stack
+            self.found = next((stack for stack, shifted in verdicts if shifted), None)
+            if self.found is not None:
+                continue
             self.refuted.update(stack for stack, shifted in verdicts if shifted is False)
             self.misfits += all(shifted is False for _, shifted in verdicts)
-        return None
+        return self.found
 
     def gives_up(self, rows: int) -> bool:
         """Whether enough was seen to conclude that there is no stack, with so many rows per write."""
         return self.misfits >= _ENOUGH * rows
 
     def best_guess(self) -> FrameGeometry:
-        """The deepest geometry that the data do not contradict; one frame per observation if they contradict all."""
+        """What was found, or the deepest geometry that the data do not contradict; one frame if they contradict all."""
+        if self.found is not None:
+            return self.found
         possible = [stack for stack in self.stacks if stack not in self.refuted]
         return possible[0] if possible else whole(self.row_nbytes)
-
-
-def cells_are_better(cell: CellSpec, rows: Bytes, patches: Bytes) -> Choice | None:
-    """Choose between cells and frames for images that are not stacked; return the codec if cells are better.
-
-    :param cell: what one row holds
-    :param rows: images that differ, shape ``(n, cell.nbytes)``
-    :param patches: the same images as patches on their predecessors
-    """
-    choice, most = judge_content(cell, rows), float(len(patches))
-    if len(patches) * SMALL_CHUNK > rows.nbytes:
-        # Chunks that patches do not make small are compressed, and an image is decoded with all others of its chunk.
-        most = choose_for_chunks(Role.PATCHES, patches).nbytes * _ALONE_MAY_BE_LARGER
-    return choice if rows.nbytes / choice.ratio <= most else None
 
 
 #: Makes a codec ready for cells.

@@ -83,6 +83,11 @@ class DeferredStore:
     def overhead(self) -> int:
         return 0 if self.chosen is None else self.chosen.overhead
 
+    @property
+    def explanation(self) -> str:
+        """What was chosen, against what, and what other settings would give; empty before the choice."""
+        return getattr(self._chooser, "explanation", "")
+
     def describe(self) -> str:
         return self._chooser.describe() if self.chosen is None else self.chosen.describe()
 

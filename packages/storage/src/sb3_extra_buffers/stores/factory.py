@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,25 +16,32 @@ from sb3_extra_buffers.codecs import CellSpec, CodecSpec, bind, registry
 from sb3_extra_buffers.codecs.none import uncompressed
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.frames import FrameGeometry, FrameKernels, Streams, stacks, whole
-from sb3_extra_buffers.frames.packing import patch, worst_nbytes
+from sb3_extra_buffers.frames.packing import worst_nbytes
 from sb3_extra_buffers.heaps import Heap, HeapPlugin
 from sb3_extra_buffers.heaps.memory import MemoryHeap
 from sb3_extra_buffers.heaps.state import State, StateError
 from sb3_extra_buffers.memory import Bytes
 from sb3_extra_buffers.stores.auto import (
+    BALANCED,
+    ENOUGH,
     MIN_NBYTES,
     PREFERENCES,
-    ROWS_TO_TRY,
     SPEED,
     Bind,
+    Candidate,
+    Changes,
     Choice,
     Preference,
     Role,
     StackDetector,
-    cells_are_better,
+    cell_candidates,
+    cells_chosen,
     choose_by_content,
     choose_by_space,
+    explain,
+    frame_candidates,
     log_choice,
+    pick,
 )
 from sb3_extra_buffers.stores.cells import CellStore
 from sb3_extra_buffers.stores.chunks import ChunkStore, describe_coding
@@ -53,6 +61,8 @@ MIN_FRAMES_STEPS = 4
 #: Limit for the chunks that are being filled, if every frame were noise.
 _MAX_FILLING_NBYTES = 1 << 27
 _MIN_CHUNK = 4
+#: Frames of a short chunk, as a multiple of those of an observation: read faster where much changes, but larger.
+_SHORT_CHUNK = 3
 #: Limits for writes that are held back uncompressed.
 _MAX_HELD_NBYTES, _MAX_HELD_WRITES = 1 << 23, 256
 #: Cells that are compressed together: about as much as a core's own cache holds.
@@ -104,6 +114,7 @@ class StoreRequest:
     :param codec: the requested codec; ``None`` asks for the automatic choice
     :param has_next: whether a cell has a next observation
     :param is_rewritten: whether each cell is written twice: ``optimize_memory_usage`` of Stable-Baselines3
+    :param prefer: what the automatic choice looks for: ``"balanced"``, ``"speed"`` or ``"memory"``
     """
 
     label: str
@@ -114,6 +125,7 @@ class StoreRequest:
     codec: CodecSpec | None = None
     has_next: bool = False
     is_rewritten: bool = False
+    prefer: str = BALANCED
 
     @property
     def cell(self) -> CellSpec:
@@ -130,17 +142,22 @@ class StoreRequest:
         """1, or 2 with next observations."""
         return 1 + self.has_next
 
+    @property
+    def enough(self) -> int:
+        """Number of observations, or changes of an image, that the automatic choice waits for."""
+        return max(1, min(ENOUGH, self.cells // 2))
+
 
 @dataclass(frozen=True)
 class FrameRequest(StoreRequest):
     """Observations of one key of the space, to be stored as frames.
 
-    :param preference: speed or memory
-    :param may_be_cells: whether observations that are not stacked may become cells, if that is smaller
+    :param preference: how they are stored if nothing else is chosen
+    :param is_automatic: whether ``prefer`` decides between ways to store frames, and cells
     """
 
     preference: Preference = PREFERENCES[SPEED]
-    may_be_cells: bool = False
+    is_automatic: bool = False
 
     @property
     def geometries(self) -> list[FrameGeometry]:
@@ -150,8 +167,11 @@ class FrameRequest(StoreRequest):
     @property
     def slots(self) -> int:
         """Cells of a heap that this takes, whatever the frames turn out to be."""
-        observations = self.planes * self.cells
-        return max(slots_for(one, self.chunk(one), self.streams, observations) for one in self.geometries)
+        return max(map(self.slots_for, self.geometries))
+
+    def slots_for(self, geometry: FrameGeometry) -> int:
+        """Cells of a heap that this takes if frames lie like this."""
+        return slots_for(geometry, self.chunk(geometry), self.streams, self.planes * self.cells)
 
     @property
     def worst_nbytes(self) -> int:
@@ -262,23 +282,41 @@ class _CellBuilder:
         self._choice = choice
         return self.build(heap, first)
 
-    def choose(self, rows: Bytes, heap: Heap | None, first: int, every_step: bool) -> ObservationStore:
-        """Make a store for these rows. The first of the request's stores chooses for all of them."""
+    def choose(
+        self, held: list[Write], write: Write, heap: Heap | None, first: int, every_step: bool
+    ) -> ObservationStore | None:
+        """Make a store for these rows, or wait for more. The observations choose for all stores of the request."""
+        request = self.request
         if self._choice is None:
-            self._choice = choose_by_content(self.request.label, self.request.cell, rows)
+            writes = [*held, write]
+            # Where a step may be refused or evicted, it is stored at once.
+            if self._plugin.grows:
+                count = len(writes[0].cells) + sum(
+                    len(after.rows) for before, after in pairwise(writes) if not np.array_equal(before.rows, after.rows)
+                )
+                if not every_step or (count < request.enough and len(writes) < _MAX_HELD_WRITES):
+                    return None
+            rows = np.concatenate([one.rows for one in writes])
+            has_next = request.has_next and request.row_nbytes >= MIN_NBYTES
+            self._choice = choose_by_content(request.label, request.cell, rows, request.prefer, has_next=has_next)
         return self._store(self._choice, heap, first, every_step)
+
+    @property
+    def explanation(self) -> str:
+        """What was chosen, and against what; empty before the choice."""
+        return "" if self._choice is None else self._choice.explanation
 
     def choice(self) -> dict[str, Any]:
         """What was chosen, as JSON."""
         assert self._choice is not None
-        codec = self._choice.codec
-        return {"codec": None if codec is None else codec.spec.to_json(), "reason": self._choice.reason}
+        codec, why = self._choice.codec, self._choice.explanation
+        return {"codec": None if codec is None else codec.spec.to_json(), "reason": self._choice.reason, "why": why}
 
     def repeat(self, choice: State) -> Choice:
         """Choose what was chosen before, also if other codecs are installed by now."""
         codec = choice.fact("codec", (dict, type(None)))
         bound = None if codec is None else self._place.bind(CodecSpec.from_json(codec), self.request.cell)
-        self._choice = Choice(bound, choice.fact("reason", str))
+        self._choice = Choice(bound, choice.fact("reason", str), str(choice.facts.get("why", "")))
         return self._choice
 
     def _single(self, heap: Heap | None, first: int, *, every_step: bool) -> ObservationStore:
@@ -321,23 +359,32 @@ class _CodecChooser:
     first: int
     every_step: bool
 
-    def choose(self, held: list[Write], write: Write, /) -> ObservationStore:  # noqa: ARG002
-        return self.builder.choose(write.rows, self.heap, self.first, self.every_step)
+    @property
+    def explanation(self) -> str:
+        return self.builder.explanation
+
+    def choose(self, held: list[Write], write: Write, /) -> ObservationStore | None:
+        return self.builder.choose(held, write, self.heap, self.first, self.every_step)
 
     def forget(self) -> None:
         pass
 
     def describe(self) -> str:
-        return "auto (not yet chosen: nothing is stored)"
+        return f"auto (not yet chosen, until {self.builder.request.enough} observations are stored)"
 
-    def state(self, chosen: ObservationStore | None, held: list[Write], /) -> State:  # noqa: ARG002
+    def state(self, chosen: ObservationStore | None, held: list[Write], /) -> State:
         if chosen is None:
-            return State({"is_chosen": False})
+            found = held_state(held, self.builder.request.cell.nbytes)
+            found.facts["is_chosen"] = False
+            return found
         return State({"is_chosen": True, "choice": self.builder.choice()}).put("store", chosen.state())
 
     def restore(self, state: State, /) -> tuple[ObservationStore | None, list[Write]]:
         if not state.fact("is_chosen", bool):
-            return None, []
+            request = self.builder.request
+            # Earlier versions chose at the first write, so that nothing was held.
+            held = held_from(state, request.cells, request.cell.nbytes, 1) if "sizes" in state.facts else []
+            return None, held
         choice = self.builder.repeat(state.part("choice"))
         store = self.builder._store(choice, self.heap, self.first, self.every_step)
         store.restore(state.part("store"))
@@ -359,8 +406,8 @@ class _FrameBuilder:
         self._is_bounded = not place.plugin.grows
         self.cells: _CellBuilder | None = None
         # Only where nothing is evicted: frames and cells are evicted in different ways.
-        if request.may_be_cells and place.plugin.grows and place.plugin.in_memory:
-            self.cells = _CellBuilder(replace(request, codec=None), place)
+        if request.is_automatic and place.plugin.grows and place.plugin.in_memory:
+            self.cells = _CellBuilder(request, place)
         self.heap_cells = max(request.slots, 0 if self.cells is None else self.cells.heap_cells)
         self.worst_nbytes = request.worst_nbytes
 
@@ -373,10 +420,15 @@ class _FrameBuilder:
             return chooser.construct(whole(request.row_nbytes))
         return DeferredStore(request.cells, request.row_nbytes, chooser)
 
-    def construct(self, geometry: FrameGeometry, heap: Heap, first: int, kernels: FrameKernels) -> FrameStore:
-        """Make the store for frames that lie like this."""
-        request = self._request
-        chunk, slots, streams = request.chunk(geometry), request.slots, request.streams
+    def construct(
+        self, geometry: FrameGeometry, heap: Heap, first: int, kernels: FrameKernels, how: Preference | None = None
+    ) -> FrameStore:
+        """Make the store for frames that lie like this, stored as requested or in the way that was chosen."""
+        request, slots, streams = self._request, self._request.slots, self._request.streams
+        if how is not None:
+            request = replace(request, preference=how)
+            slots = max(slots, request.slots_for(geometry))
+        chunk = request.chunk(geometry)
         chunks = ChunkStore(
             kernels,
             *request.coding,
@@ -396,8 +448,8 @@ class _FrameBuilder:
 
 
 class _FrameChooser:
-    """Waits until the data say how frames are stacked. Observations that are not stacked may become cells: where much
-    changes from one image to the next, as in a first-person view, that is smaller, and faster to read.
+    """Waits until the data say how frames are stacked, and, if the choice is automatic, which way to store them suits
+    ``prefer``: where much changes from one image to the next, cells can be smaller, and faster to read.
     """
 
     def __init__(
@@ -408,64 +460,91 @@ class _FrameChooser:
         self._first = first
         self._kernels = kernels
         self._request = request
+        #: How frames are stored, if that was chosen.
+        self._how: Preference | None = None
+        #: What was chosen, and against what; empty before the choice, or without one.
+        self.explanation = ""
         possible = tuple(stacks(request.shape, request.dtype.itemsize))
         self.detector = StackDetector(possible, request.row_nbytes, request.streams)
 
     def construct(self, geometry: FrameGeometry) -> FrameStore:
-        return self._builder.construct(geometry, self._heap, self._first, self._kernels)
+        return self._builder.construct(geometry, self._heap, self._first, self._kernels, self._how)
 
     def choose(self, held: list[Write], write: Write, /) -> ObservationStore | None:
-        geometry = self.detector.see(write.cells, write.rows)
-        if geometry is None:
-            # Two steps at least are held, however many environments there are.
-            room = max(_MAX_HELD_NBYTES, 4 * write.rows.nbytes)
-            nbytes = sum(other.rows.nbytes for other in held) + write.rows.nbytes
-            if len(held) < _MAX_HELD_WRITES and nbytes <= room and not self.detector.gives_up(len(write.rows)):
+        detector, is_automatic = self.detector, self._builder.cells is not None
+        found = detector.see(write.cells, write.rows)
+        # Two steps at least are held, however many environments there are.
+        room = max((1 + is_automatic) * _MAX_HELD_NBYTES, 4 * write.rows.nbytes)
+        nbytes = sum(other.rows.nbytes for other in held) + write.rows.nbytes
+        if len(held) < (1 + is_automatic) * _MAX_HELD_WRITES and nbytes <= room:
+            is_known = found is not None or not detector.stacks or detector.gives_up(len(write.rows))
+            if not is_known or (is_automatic and detector.changes < self._request.enough):
                 return None
-            geometry = self.detector.best_guess()
-        return self._as_cells(held, geometry) or self.construct(geometry)
+        geometry = detector.best_guess()
+        if is_automatic:
+            candidates = self._candidates([*held, write], geometry)
+            if candidates:
+                return self._chosen(candidates, geometry)
+        return self.construct(geometry)
 
-    def _as_cells(self, held: list[Write], geometry: FrameGeometry) -> ObservationStore | None:
-        cells, pairs = self._builder.cells, self._changes(held)
-        if cells is None or geometry.depth > 1 or not pairs:
-            return None
-        patches = np.concatenate([part for before, after in pairs for part in patch(before, after)])
-        choice = cells_are_better(cells.request.cell, np.stack([after for _, after in pairs]), patches)
-        if choice is None:
-            return None
-        log_choice(self._request.label, choice)
+    def _chosen(self, candidates: list[Candidate], geometry: FrameGeometry) -> ObservationStore:
+        request, cells = self._request, self._builder.cells
+        assert cells is not None
+        chosen = pick(candidates, request.prefer)
+        self.explanation = explain(candidates, request.prefer)
+        if chosen.frames is not None:
+            self._how = chosen.frames
+            logger.info("%s: %s", request.label, self.explanation)
+            return self.construct(geometry)
+        choice = cells_chosen(candidates, request.prefer)
+        log_choice(request.label, choice)
         return cells.build_chosen(choice, self._heap, self._first)
 
-    def _changes(self, held: list[Write]) -> list[tuple[Bytes, Bytes]]:
-        """Observations that differ from their predecessors, each with its predecessor."""
-        last: dict[int, Bytes] = {}
-        found = []
-        for is_next, cells, rows in held:
-            if is_next:
-                continue
-            for stream, row in zip((cells % self._request.streams).tolist(), rows):
-                if stream in last and not np.array_equal(last[stream], row):
-                    found.append((last[stream], row))
-                last[stream] = row
-        return found[:: -(-len(found) // ROWS_TO_TRY)] if found else []
+    def _candidates(self, writes: list[Write], geometry: FrameGeometry) -> list[Candidate]:
+        """All ways to store these observations; none if they do not change."""
+        request = self._request
+        rows = np.concatenate([write.rows for write in writes if not write.is_next] or [writes[0].rows])
+        streams = np.concatenate([write.cells for write in writes if not write.is_next] or [writes[0].cells])
+        newest = np.ascontiguousarray(geometry.split(rows)[:, -1])
+        frames: list[Bytes] = []
+        for stream in range(request.streams):
+            own = newest[streams % request.streams == stream]
+            is_new = np.ones(len(own), np.bool_)
+            is_new[1:] = (own[1:] != own[:-1]).any(axis=1)
+            frames += list(own[is_new])
+        if (newest == newest[0]).all():
+            return []
+        few = frames[: 2 * ENOUGH]
+        changes = Changes(geometry, request.planes, np.stack(few), max(1, len(rows) * len(few) // len(frames)))
+        sizes = {request.chunk(geometry)}
+        short = replace(request, preference=Preference(max(_MIN_CHUNK, _SHORT_CHUNK * geometry.depth)))
+        if short.slots_for(geometry) <= self._builder.heap_cells:
+            sizes.add(short.chunk(geometry))
+        return frame_candidates(changes, sorted(sizes)) + cell_candidates(request.cell, rows, has_next=request.has_next)
 
     def forget(self) -> None:
         # What was learnt about stacks stays: one rollout can be too short to learn it.
         self.detector.last = {}
 
     def describe(self) -> str:
+        if self._builder.cells is not None and self.detector.found is not None:
+            return f"auto (not yet chosen, until {self._request.enough} changes are seen)"
         return f"frames (not yet known how they are stacked; {describe_coding(*self._request.coding)})"
 
     def state(self, chosen: ObservationStore | None, held: list[Write], /) -> State:
         if isinstance(chosen, FrameStore):
-            return State({"geometry": _numbers(chosen.streams.geometry)}).put("store", chosen.state())
+            facts: dict[str, Any] = {"geometry": _numbers(chosen.streams.geometry), "why": self.explanation}
+            if self._how is not None:
+                facts["how"] = self._how.to_json()
+            return State(facts).put("store", chosen.state())
         if chosen is not None:
             assert self._builder.cells is not None
             return State({"geometry": None, "cells": self._builder.cells.choice()}).put("store", chosen.state())
         found, detector = held_state(held, self._request.row_nbytes), self.detector
         refuted = [_numbers(geometry) for geometry in detector.refuted]
         found.facts |= {"geometry": None, "streams": list(detector.last), "misfits": detector.misfits}
-        found.facts["refuted"] = refuted
+        found.facts |= {"refuted": refuted, "changes": detector.changes}
+        found.facts["found"] = None if detector.found is None else _numbers(detector.found)
         no_rows = np.empty((0, self._request.row_nbytes), np.uint8)
         found.arrays["last"] = np.concatenate([no_rows, *(row[np.newaxis] for row in detector.last.values())])
         return found
@@ -477,7 +556,10 @@ class _FrameChooser:
             if cells is None:
                 raise StateError("observations were stored as cells, which this buffer does not do")
             store = cells.build_chosen(cells.repeat(state.part("cells")), self._heap, self._first)
+            self.explanation = cells.explanation
         elif state.facts.get("geometry") is not None:
+            self._how = self._saved_how(state)
+            self.explanation = str(state.facts.get("why", ""))
             store = self.construct(self._geometry(state.numbers("geometry", 3)))
         else:
             request, detector = self._request, self.detector
@@ -487,9 +569,22 @@ class _FrameChooser:
             detector.last = {stream: row.copy() for stream, row in zip(streams, last)}
             detector.misfits = state.number("misfits", 0, 1 << 62)
             detector.refuted = {self._geometry(numbers) for numbers in state.fact("refuted", list)}
+            if state.facts.get("found") is not None:  # absent in states of earlier versions, like the number of changes
+                detector.found = self._geometry(state.numbers("found", 3))
+            if "changes" in state.facts:
+                detector.changes = state.number("changes", 0, 1 << 62)
             return None, held
         store.restore(state.part("store"))
         return store, []
+
+    def _saved_how(self, state: State) -> Preference | None:
+        """How frames were stored. Earlier versions did not choose: they did what ``prefer`` says of frames."""
+        if "how" not in state.facts:
+            return PREFERENCES[self._request.prefer] if self._builder.cells is not None else None
+        try:
+            return Preference.from_json(state.fact("how", dict))
+        except (ValueError, KeyError, TypeError) as error:
+            raise StateError(f"frames cannot be stored as {state.facts['how']!r}") from error
 
     def _geometry(self, numbers: Any) -> FrameGeometry:
         for geometry in self._request.geometries:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers.heaps.state import State, within
 from sb3_extra_buffers.memory import Bytes, Indices
-from sb3_extra_buffers.stores.deferred import resolve
+from sb3_extra_buffers.stores.deferred import DeferredStore, resolve
 from sb3_extra_buffers.stores.pending import PendingRows
 from sb3_extra_buffers.stores.protocol import NO_CELL, BoundedStore, LocatedStore, ObservationStore, Origins
 from sb3_extra_buffers.stores.sparse import SparseStore
@@ -29,6 +29,11 @@ class _Composed:
     @property
     def active(self) -> ObservationStore:
         return cast("ObservationStore", self)
+
+    @property
+    def explanation(self) -> str:
+        """Why observations are stored as they are, if the choice was automatic."""
+        return getattr(self._built, "explanation", "")
 
     def describe(self) -> str:
         return self.observations.describe()
@@ -114,9 +119,15 @@ class SharedStore(_Composed):
     def _write_next(self, cells: Indices, rows: Bytes) -> None:
         """Keep next observations pending until the observations that follow them are written."""
         self._flush()
-        self._shared[cells] = False
+        if len(cells) == 1:  # one environment: numbers take less time than arrays
+            cell = cells.item()
+            self._shared[cell] = False
+            awaited = [(cell + self._step) % self.cells]
+        else:
+            self._shared[cells] = False
+            awaited = ((cells + self._step) % self.cells).tolist()
         self.apart.free(cells)
-        self._awaited = ((cells + self._step) % self.cells).tolist()
+        self._awaited = awaited
         self._pending.put(cells, rows)
 
     def read(self, cells: Indices, out: Bytes | None, next_out: Bytes | None = None, /) -> None:
@@ -216,6 +227,7 @@ class PairStore(_Composed):
     def __init__(self, observations: ObservationStore, next_observations: ObservationStore) -> None:
         super().__init__(observations)
         self._built_next = self._next = next_observations
+        self._is_resolved = False
 
     @property
     def overhead(self) -> int:
@@ -229,10 +241,11 @@ class PairStore(_Composed):
     def write(self, cells: Indices, obs: Bytes | None, next_obs: Bytes | None = None, /) -> None:
         if obs is not None:
             self.observations.write(cells, obs)
-            self.observations = resolve(self.observations)
         if next_obs is not None:
             self._next.write(cells, next_obs)
-            self._next = resolve(self._next)
+        if not self._is_resolved:
+            self.observations, self._next = resolve(self.observations), resolve(self._next)
+            self._is_resolved = not any(isinstance(one, DeferredStore) for one in (self.observations, self._next))
 
     def read(self, cells: Indices, out: Bytes | None, next_out: Bytes | None = None, /) -> None:
         if out is not None:

@@ -61,8 +61,13 @@ class RawStore:
         assert next_obs is None
         if self._rows is None:
             self._rows = self._allocate()
-        self._rows[cells] = obs
-        self._written[cells] = True
+        if len(cells) == 1:  # one environment: an index that is a number takes half the time
+            cell = cells.item()
+            self._rows[cell] = obs
+            self._written[cell] = True
+        else:
+            self._rows[cells] = obs
+            self._written[cells] = True
 
     def stored_nbytes(self) -> int:
         return int(np.count_nonzero(self._written)) * self.row_nbytes
