@@ -14,7 +14,7 @@ from sb3_extra_buffers.frames import ChunkSource, KernelsPlugin, Known, Streams,
 from sb3_extra_buffers.frames.packing import PADDING, worst_steps_nbytes
 from sb3_extra_buffers.memory import Bytes, Indices
 from sb3_extra_buffers_codec_rle_numba.jit import LANES, deinterleave, kernel, load, store
-from sb3_extra_buffers_codec_rle_numba.read_kernels import plan_read, read_rows
+from sb3_extra_buffers_codec_rle_numba.read_kernels import are_shifts, plan_read, read_rows
 from sb3_extra_buffers_codec_rle_numba.table import U, Workspace
 from sb3_extra_buffers_codec_rle_numba.write_kernels import patch_nbytes, write_rows
 
@@ -85,7 +85,15 @@ class NumbaKernels:
         # Kernels run without the interpreter lock, and the plan of a batch is in the workspace until it is read.
         workspace = self._workspace(streams)
         with workspace.lock:
-            self._read(workspace, source, references, out, next_out)
+            self._read(workspace, source, references, out, next_out, both=next_out is not None)
+
+    def read_overlapping(self, streams: Streams, source: ChunkSource, references: Indices, out: Bytes, /) -> bool:
+        workspace = self._workspace(streams)
+        if not are_shifts(workspace.table, references):
+            return False
+        with workspace.lock:
+            self._read(workspace, source, references, out, None, both=True)
+        return True
 
     def contiguous(self, array: NDArray[Any], /) -> NDArray[Any]:
         # Observations of VecTransposeImage. Other arrays that are not contiguous are rare and left to numpy.
@@ -98,9 +106,16 @@ class NumbaKernels:
         return np.ascontiguousarray(array)
 
     def _read(
-        self, workspace: Workspace, source: ChunkSource, references: Indices, out: Bytes, next_out: Bytes | None
+        self,
+        workspace: Workspace,
+        source: ChunkSource,
+        references: Indices,
+        out: Bytes,
+        next_out: Bytes | None,
+        *,
+        both: bool,
     ) -> None:
-        both, known = next_out is not None, source.known() or _NOTHING_KNOWN
+        known = source.known() or _NOTHING_KNOWN
         # For each chunk of the batch: slot, address, length, address of the reference frame.
         plan = np.empty((4, (1 + both) * len(references) * workspace.most_chunks), np.int64)
         count = plan_read(workspace.table, references, both, next_stamp(workspace), *known, plan)

@@ -26,6 +26,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 # No parallel=True: its OpenMP runtime kills forked children. The caller uses threads.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
+#: Bytes that :func:`copy_block` copies at a time.
+BLOCK = 64
 #: Number of pixels that :func:`deinterleave` splits at a time.
 LANES = 32
 
@@ -125,6 +127,19 @@ def copy(typingctx: Any, target: Any, source: Any, nbytes: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.uint64, types.uint64, types.uint64), codegen
+
+
+@_intrinsic
+def copy_block(typingctx: Any, target: Any, source: Any) -> Any:
+    """Copy :data:`BLOCK` bytes through registers: they are read before any of them is written."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        block_pointer = ir.VectorType(ir.IntType(8), BLOCK).as_pointer()
+        block = builder.load(builder.inttoptr(args[1], block_pointer), align=1)
+        builder.store(block, builder.inttoptr(args[0], block_pointer), align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint64), codegen
 
 
 @_intrinsic

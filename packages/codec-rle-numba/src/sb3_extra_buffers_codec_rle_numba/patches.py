@@ -9,7 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from sb3_extra_buffers_codec_rle_numba.jit import copy, helper, load, outlined, prefetch, store, trailing_zeros
+from sb3_extra_buffers_codec_rle_numba.jit import (
+    BLOCK,
+    copy,
+    copy_block,
+    helper,
+    load,
+    outlined,
+    prefetch,
+    store,
+    trailing_zeros,
+)
 
 U = np.uint64
 _WORD = U(0)
@@ -18,7 +28,7 @@ _MAX_GAP, _MAX_STEP = U(2), U(255)
 _LEAP_BITS = U(8)
 #: Zeros at the end of a chunk.
 PADDING = U(7)
-_BLOCK = U(64)
+_BLOCK = U(BLOCK)
 #: Distance of prefetching. By itself, a processor reads ahead to the end of a page only.
 _AHEAD = U(4096)
 
@@ -157,19 +167,48 @@ def ends_with_page(address: Any) -> Any:
 
 
 @helper
-def equal(first: Any, second: Any, nbytes: Any) -> Any:
-    """Whether two blocks of memory are equal."""
+def copy_frame(target: Any, source: Any, nbytes: Any) -> None:
+    """Copy a frame to memory that does not overlap it.
+
+    ``memcpy`` uses ``rep movsb`` for this size, which takes two to three times as long on some processors if addresses
+    are not aligned to cache lines (AMD EPYC, frames of 7,056 bytes: 14 GB/s, and 28 to 45 GB/s here).
+    """
+    if nbytes < _BLOCK:
+        copy(target, source, nbytes)
+        return
+    last, byte = nbytes - _BLOCK, U(0)
+    while byte < last:
+        copy_block(target + byte, source + byte)
+        byte += _BLOCK
+    copy_block(target + last, source + last)
+
+
+@helper
+def differing_block(first: Any, second: Any, nbytes: Any) -> Any:
+    """The begin of the first 64 bytes in which two frames differ, or of the last bytes; the size if they are equal."""
     byte = U(0)
     while byte + _BLOCK <= nbytes:
         prefetch(first + byte + _AHEAD)
         if _blocks_differ(first + byte, second + byte):
-            return False
+            return byte
         byte += _BLOCK
     while byte < nbytes:
         if load(first + byte, np.uint8(0)) != load(second + byte, np.uint8(0)):
-            return False
+            return byte
         byte += U(1)
-    return True
+    return nbytes
+
+
+@helper
+def equal(first: Any, second: Any, nbytes: Any) -> Any:
+    """Whether two blocks of memory are equal."""
+    return differing_block(first, second, nbytes) == nbytes
+
+
+@helper
+def differ_at(first: Any, second: Any, byte: Any, nbytes: Any) -> Any:
+    """Whether two frames differ in the 64 bytes that begin here, if there are so many."""
+    return byte + _BLOCK <= nbytes and _blocks_differ(first + byte, second + byte)
 
 
 @helper

@@ -13,6 +13,7 @@ from sb3_extra_buffers_codec_rle_numba.patches import (
     PADDING,
     apply_patch,
     apply_patch_at_page_end,
+    copy_frame,
     ends_with_page,
     fill_zero,
     load_count,
@@ -57,6 +58,8 @@ from sb3_extra_buffers_codec_rle_numba.table import (
 SLOT_OF, ADDRESS_OF, LENGTH_OF, BASE_OF = range(4)
 #: How much of a chunk is prefetched, in cache lines.
 _LINES = 32
+#: More frames than any observation reaches back.
+_FAR = S(1 << 40)
 BaseNumbers = types.Array(types.int32, 1, "C", readonly=True)
 
 
@@ -108,15 +111,67 @@ def plan_read(
 
 
 @helper
-def _note_needs(table: Any, reference: Any, target: Any, needs: Any, count: Any) -> Any:
-    """List the frames of an observation and their targets, ordered by chunk and offset; return their number."""
+def _frames_between(table: Any, newer: Any, older: Any, pattern: Any) -> Any:
+    """How many frames of the stream a newest frame is older than that of an observation with this pattern.
+
+    ``_FAR`` if the observation does not reach into its chunk.
+    """
+    room, reach = table[ROOM], byte(table[REACH], pattern)
+    here, slot, covered = (older - U(1)) // room, (newer - U(1)) // room, (newer - U(1)) % room
+    while slot != here:
+        if reach <= covered:
+            return _FAR
+        slot = int32(table[PREVIOUS], slot)
+        covered += int32(table[SIZES], slot)
+    return S(covered) - S((older - U(1)) % room)
+
+
+@helper
+def _is_shift(table: Any, reference: Any) -> Any:
+    """Whether a next observation is its observation shifted by one frame: the same frames of the stream."""
+    depth, following = table[DEPTH], reference + table[CELLS_PER_PLANE]
+    before, after = int32(table[NEWEST], reference), int32(table[NEWEST], following)
+    pattern, next_pattern = byte(table[PATTERN], reference), byte(table[PATTERN], following)
+    # How many frames later in the stream the newest frame of the next observation is.
+    later = S(0)
+    if before != U(0) and after != U(0):
+        later = _frames_between(table, after, before, next_pattern)
+        if later == _FAR:  # stacks can run backwards; if that is far, too, they have no frame in common
+            later = -_frames_between(table, before, after, pattern)
+    backs, next_backs = table[BACKS] + pattern * depth, table[BACKS] + next_pattern * depth
+    for index in range(depth - U(1)):
+        back = byte(backs, U(index) + U(1)) if before != U(0) else U(ZERO)
+        next_back = byte(next_backs, U(index)) if after != U(0) else U(ZERO)
+        if back == U(ZERO) or next_back == U(ZERO):
+            if back != next_back:
+                return False
+        elif S(next_back) != S(back) + later:
+            return False
+    return True
+
+
+@kernel(types.boolean(Table, Numbers))
+def are_shifts(table: Any, references: Any) -> Any:
+    """Whether every next observation of a batch is its observation shifted by one frame."""
+    for index in range(len(references)):  # noqa: SIM110  # numba has no all()
+        if not _is_shift(table, U(references[index])):
+            return False
+    return True
+
+
+@helper
+def _note_needs(table: Any, reference: Any, first: Any, target: Any, needs: Any, count: Any) -> Any:
+    """List the frames of an observation from index ``first`` on, and their targets, ordered by chunk and offset.
+
+    The target is that of the first of all frames. Returns the number of entries.
+    """
     depth, nbytes, room = table[DEPTH], table[PIXELS] * table[GROUP], table[ROOM]
     newest = int32(table[NEWEST], reference)
     if newest == U(0):
-        fill_zero(target, depth * nbytes)
+        fill_zero(target + first * nbytes, (depth - first) * nbytes)
         return count
     backs = table[BACKS] + byte(table[PATTERN], reference) * depth
-    for index in range(depth):
+    for index in range(first, depth):
         back = byte(backs, U(index))
         if back == U(ZERO):
             fill_zero(target + U(index) * nbytes, nbytes)
@@ -166,7 +221,7 @@ def _supply(table: Any, stream: Any, needs: Any, count: Any, plan: Any) -> Any:
             base = U(plan[BASE_OF, place])
             at_page_end = ends_with_page(counts + length)
         frame = int64(needs, need * U(2) + U(1))
-        copy(frame, base, nbytes)
+        copy_frame(frame, base, nbytes)
         for offset in range(size):
             number = load_count(counts + U(offset) * width, width)
             if at_page_end:
@@ -180,12 +235,12 @@ def _supply(table: Any, stream: Any, needs: Any, count: Any, plan: Any) -> Any:
                 continue
             need += U(1)
             while need < count and int64(needs, need * U(2)) == first + U(offset):
-                copy(int64(needs, need * U(2) + U(1)), frame, nbytes)
+                copy_frame(int64(needs, need * U(2) + U(1)), frame, nbytes)
                 need += U(1)
             if need == count or int64(needs, need * U(2)) - first >= room:
                 break
             following = int64(needs, need * U(2) + U(1))
-            copy(following, frame, nbytes)
+            copy_frame(following, frame, nbytes)
             frame = following
     return S(-1)
 
@@ -203,23 +258,28 @@ def _prefetch_chunk(table: Any, reference: Any, plan: Any) -> None:
 
 @kernel(types.int64(Table, Numbers, types.int64[:, ::1], Rows, Rows, Bytes))
 def read_rows(table: Any, references: Any, plan: Any, rows: Any, following: Any, scratch: Any) -> Any:
-    """Read observations, and next observations; return the index of a damaged chunk in the plan, or -1."""
+    """Read observations, and next observations; return the index of a damaged chunk in the plan, or -1.
+
+    Rows that have room for one frame more get the newest frame of the next observation there.
+    """
     depth, pixels, group = table[DEPTH], table[PIXELS], table[GROUP]
     nbytes = pixels * group
-    row_nbytes = depth * nbytes
+    row_nbytes, stride = depth * nbytes, U(rows.shape[1])
+    overlap = stride != row_nbytes
+    first = depth - U(1) if overlap else U(0)
     needs = U(scratch.ctypes.data)
     planes = needs + U(32) * depth
     for index in range(len(references)):
-        row, next_row = U(rows.ctypes.data) + U(index) * row_nbytes, U(following.ctypes.data) + U(index) * row_nbytes
+        row, next_row = U(rows.ctypes.data) + U(index) * stride, U(following.ctypes.data) + U(index) * row_nbytes
         reference = U(references[index])
         stream = reference % table[STREAMS]
         if index + 1 < len(references):
             _prefetch_chunk(table, U(references[index + 1]), plan)
         target = row if pixels == U(1) else planes
-        count = _note_needs(table, reference, target, needs, U(0))
-        if len(following):
-            next_target = next_row if pixels == U(1) else planes + row_nbytes
-            count = _note_needs(table, reference + table[CELLS_PER_PLANE], next_target, needs, count)
+        count = _note_needs(table, reference, U(0), target, needs, U(0))
+        if overlap or len(following):
+            next_target = row + nbytes if overlap else next_row if pixels == U(1) else planes + row_nbytes
+            count = _note_needs(table, reference + table[CELLS_PER_PLANE], first, next_target, needs, count)
         damaged = _supply(table, stream, needs, count, plan)
         if damaged >= S(0):
             return damaged

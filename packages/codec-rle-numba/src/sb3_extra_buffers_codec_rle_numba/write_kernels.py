@@ -11,6 +11,9 @@ from sb3_extra_buffers.frames.streams import PATTERNS, ZERO
 from sb3_extra_buffers_codec_rle_numba.jit import copy, helper, kernel, load, store, trailing_zeros
 from sb3_extra_buffers_codec_rle_numba.patches import (
     apply_patch,
+    copy_frame,
+    differ_at,
+    differing_block,
     equal,
     gather_frame,
     is_blank,
@@ -106,15 +109,19 @@ def note_repetition(table: Any, stream: Any, own: Any) -> None:
 @helper
 def find(table: Any, stream: Any, frame: Any, index: Any, nbytes: Any, oldest: Any) -> Any:
     """The index of an equal frame of the stream's last observation; the depth if there is none."""
-    depth = table[DEPTH]
+    depth, differs = table[DEPTH], U(0)
     for attempt in range(depth + U(2)):
         # First the one that a shift would bring here, then the one at the same index, then any.
         other = index + U(1) if attempt == U(0) else index if attempt == U(1) else U(attempt) - U(2)
         again = attempt > U(1) and (other == index or other == index + U(1))
         if other < depth and not again:
             number = S(int64(table[LAST_NUMBER], stream * depth + other))
-            if number >= oldest and equal(frame, _last_frame(table, stream, other, nbytes), nbytes):
-                return other
+            known = _last_frame(table, stream, other, nbytes)
+            # A new frame mostly differs from all of them at the same place: where something moves.
+            if number >= oldest and not differ_at(frame, known, differs, nbytes):
+                differs = differing_block(frame, known, nbytes)
+                if differs == nbytes:
+                    return other
     return depth
 
 
@@ -152,7 +159,7 @@ def keep(table: Any, stream: Any, frames: Any, rows: Any, nbytes: Any) -> None:
         if row == depth:
             row = trailing_zeros(~used)
             used |= U(1) << row
-            copy(table[LAST] + (stream * depth + row) * nbytes, frames + U(index) * nbytes, nbytes)
+            copy_frame(table[LAST] + (stream * depth + row) * nbytes, frames + U(index) * nbytes, nbytes)
         store(table[LAST_ROW] + (stream * depth + U(index)) * U(8), row)
 
 
@@ -259,7 +266,11 @@ def _write(table: Any, stream: Any, reference: Any, frames: Any, scratch: Any) -
             store(positions + place, int32(known_positions, other))
             store(rows + place, int64(table[LAST_ROW], stream * depth + other))
         elif (
-            U(index) > U(0) and S(load(numbers + place - U(8), U(0))) != BLANK and equal(frame, frame - nbytes, nbytes)
+            # One that was found in the last observation is not equal, because this one was not found there.
+            U(index) > U(0)
+            and load(rows + place - U(8), U(0)) == depth
+            and S(load(numbers + place - U(8), U(0))) != BLANK
+            and equal(frame, frame - nbytes, nbytes)
         ):
             for column in (numbers, positions, rows):
                 copy(column + place, column + place - U(8), U(8))

@@ -39,7 +39,12 @@ class Plain:
 
 @pytest.mark.parametrize("rule", KERNEL_RULES, ids=lambda rule: rule.id)
 def test_an_absent_capability_is_skipped_by_its_name(rule):
-    capability = {"contiguous": "ContiguousKernels", "batch-memory": "CachingKernels"}.get(rule.id)
+    capabilities = {
+        "contiguous": "ContiguousKernels",
+        "batch-memory": "CachingKernels",
+        "overlapping": "OverlappingKernels",
+    }
+    capability = capabilities.get(rule.id)
     if capability is None:
         rule.verify(Subject("plain", Plain))
     else:

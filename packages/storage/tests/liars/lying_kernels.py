@@ -198,6 +198,40 @@ class HoardsMemory(Honest):
         self._batches.append(out.copy())
 
 
+class OverlapsAnything(Honest):
+    """Takes every next observation for a shifted observation."""
+
+    breaks = frozenset({"overlapping"})
+
+    def read_overlapping(self, streams, source, references, out, /):
+        nbytes = streams.geometry.frame_nbytes
+        obs, next_obs = (np.empty((len(out), streams.geometry.row_nbytes), np.uint8) for _ in range(2))
+        self.read(streams, source, references, obs, next_obs)
+        out[:, :-nbytes], out[:, -nbytes:] = obs, next_obs[:, -nbytes:]
+        return True
+
+
+class NeverOverlaps(Honest):
+    """Finds no batch that overlaps."""
+
+    breaks = frozenset({"overlapping"})
+
+    def read_overlapping(self, streams, source, references, out, /):
+        return False
+
+
+class RepeatsTheNewestFrame(Honest):
+    """Reads the newest frame of the observation where that of the next one belongs."""
+
+    breaks = frozenset({"overlapping"})
+
+    def read_overlapping(self, streams, source, references, out, /):
+        nbytes, found = streams.geometry.frame_nbytes, super().read_overlapping(streams, source, references, out)
+        if found:
+            out[:, -nbytes:] = out[:, -2 * nbytes : -nbytes]
+        return found
+
+
 class KeepsTheOrder(Honest):
     """Copies as an ordinary copy does: in the order of the memory."""
 

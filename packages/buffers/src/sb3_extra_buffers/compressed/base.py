@@ -266,9 +266,11 @@ class BaseCompressedBuffer(BaseBuffer):
         """Convert a value to a row of an array of this buffer. One number is repeated for all environments, as in
         Stable-Baselines3.
         """
-        is_plain = isinstance(value, ndarray) and value.dtype.kind in "biuf"
-        values: NDArray[Any] = value if is_plain else as_numbers(type(self).__name__, argument, value)
         shape = rows.shape[1:]
+        kind = value.dtype.kind if isinstance(value, ndarray) else ""
+        if kind and kind in "biu" and value.shape == shape:
+            return value  # type: ignore[no-any-return]  # at most steps
+        values: NDArray[Any] = value if kind and kind in "biuf" else as_numbers(type(self).__name__, argument, value)
         if values.shape != shape:
             needed = math.prod(shape)
             if values.size == 1 and len(shape) == 1:
@@ -277,7 +279,7 @@ class BaseCompressedBuffer(BaseBuffer):
                 found = f"of shape {values.shape}"
                 raise ObservationError(type(self).__name__, argument, found, f"{needed} values")
             values = values.reshape(shape)
-        if values.dtype.kind == "f":
+        if kind == "f" or values.dtype.kind == "f":
             # A sum of squares is NaN only if one of them is, and takes a fifth of the time of isnan().any().
             if math.isnan(values.item() if values.size == 1 else np.vdot(values, values)):
                 hint = "The policy or the environment has diverged; stable_baselines3's VecCheckNan finds out which."

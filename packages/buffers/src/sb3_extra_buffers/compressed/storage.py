@@ -36,6 +36,7 @@ from sb3_extra_buffers.stores import (
     FrameStore,
     LocatedStore,
     ObservationStore,
+    OverlappingStore,
     PairStore,
     Place,
     Preference,
@@ -112,15 +113,35 @@ class _Part:
         if type(store) is DeferredStore:
             self.store = resolve(store)
 
-    def read_both(self, cells: NDArray[np.int64]) -> list[NDArray[Any]]:
-        """Observations and next observations of these cells. Frames that both have are decoded once."""
-        shape = len(cells), *self._item
-        if self.store is None or not len(cells):
+    def read_both(self, cells: NDArray[np.int64], overlap: bool) -> list[NDArray[Any]]:
+        """Observations and next observations of these cells. Frames that both have are decoded once.
+
+        :param overlap: whether the two may be views of one array, if that is possible
+        """
+        store, count = self.store, len(cells)
+        shape = count, *self._item
+        if store is None or not count:
             return [np.zeros(shape, self._dtype) for _ in range(2)]
-        first, second = self.memory.empty((2, len(cells), self._row_nbytes), _BYTE)
-        self.store.read(cells, first, second)
-        found = [rows.view(self._stored).reshape(shape) for rows in (first, second)]
-        return found if self._stored is self._dtype else [part.astype(self._dtype, copy=False) for part in found]
+        found = self._read_overlapping(store, cells) if overlap else None
+        if found is None:
+            first, second = self.memory.empty((2, count, self._row_nbytes), _BYTE)
+            store.read(cells, first, second)
+            found = first.view(self._stored), second.view(self._stored)
+        parts = [rows.reshape(shape) for rows in found]
+        return parts if self._stored is self._dtype else [part.astype(self._dtype, copy=False) for part in parts]
+
+    def _read_overlapping(
+        self, store: ObservationStore, cells: NDArray[np.int64]
+    ) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        """Observations and next observations as views of the same rows; ``None`` if not all of them are shifts."""
+        nbytes = getattr(store, "overlapping_nbytes", 0)  # at every batch: isinstance() looks at all members
+        if not nbytes:
+            return None
+        rows = self.memory.empty((len(cells), nbytes), _BYTE)
+        if not cast("OverlappingStore", store).read_overlapping(cells, rows):
+            return None
+        both, size = rows.view(self._stored), self._row_nbytes // self._stored.itemsize
+        return both[:, :size], both[:, -size:]
 
 
 class ObservationStorage:
@@ -238,9 +259,12 @@ class ObservationStorage:
         for part in self._parts:
             part.write(cells, obs[part.key], None if next_obs is None else next_obs[part.key])
 
-    def read_both(self, cells: NDArray[np.int64]) -> dict[str, list[NDArray[Any]]]:
-        """Observations and next observations of the same cells, by key."""
-        return {part.key: part.read_both(cells) for part in self._parts}
+    def read_both(self, cells: NDArray[np.int64], overlap: bool = False) -> dict[str, list[NDArray[Any]]]:
+        """Observations and next observations of the same cells, by key.
+
+        :param overlap: whether the two may be views of one array
+        """
+        return {part.key: part.read_both(cells, overlap) for part in self._parts}
 
     @property
     def evictions(self) -> int:

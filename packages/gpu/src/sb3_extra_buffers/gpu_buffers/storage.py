@@ -83,7 +83,8 @@ class DeviceStorage(ObservationStorage):
         assert self.heap is None or isinstance(self.heap, DevicePayloads)
         return self.heap
 
-    def read_both(self, cells: NDArray[Any]) -> dict[str, list[Any]]:
+    def read_both(self, cells: NDArray[Any], overlap: bool = False) -> dict[str, list[Any]]:
+        del overlap  # the decoders of devices write separate tensors
         found = {}
         for part in self._parts:
             array, store = part.observations, part.store

@@ -2,7 +2,7 @@
 
 Kernels do the work for every observation, in numpy or compiled. Another implementation registers itself by the entry
 point group ``sb3_extra_buffers.frame_kernels``. :class:`FrameKernels` lists everything that is required;
-:class:`ContiguousKernels` and :class:`CachingKernels` are optional capabilities.
+:class:`ContiguousKernels`, :class:`OverlappingKernels` and :class:`CachingKernels` are optional capabilities.
 ``sb3_extra_buffers.testing.KernelConformance`` checks all of it.
 """
 
@@ -145,6 +145,28 @@ class ContiguousKernels(Protocol):
 
         :param array: of any dtype, with one axis or more; often images of the shape ``(environments, channels, height,
             width)`` that are a view of ``(environments, height, width, channels)``
+        """
+
+
+@runtime_checkable
+class OverlappingKernels(Protocol):
+    """Optional capability: reads an observation and the next one into one row, where they have all but a frame in
+    common.
+    """
+
+    def read_overlapping(self, streams: Streams, source: ChunkSource, references: Indices, out: Bytes, /) -> bool:
+        """Read stacks and their next observations: the frames of the observation, then the newest one of the next.
+
+        This is possible if each next observation is its observation shifted by one frame. Positions decide, not
+        content: frame ``i`` of the next observation is frame ``i + 1`` of the observation if both are the same frame of
+        the stream, or frames of zeros.
+
+        :param streams: the streams, of frames that are contiguous in an observation
+        :param source: the complete chunks
+        :param references: the numbers of the observations, C-contiguous
+        :param out: a row of ``depth + 1`` frames for each of them, C-contiguous
+        :return: whether all pairs were such; if not, nothing was read
+        :raise PayloadError: as for ``read``
         """
 
 

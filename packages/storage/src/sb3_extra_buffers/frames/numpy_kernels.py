@@ -19,6 +19,8 @@ from sb3_extra_buffers.registry import hookimpl
 REFERENCE = "numpy"
 #: Arrays of a batch's size that are in use at one time.
 _BLOCKS = 4
+#: The position of a frame of zeros, which is not stored.
+_NOWHERE = -1
 #: The row of a frame that is not among those of the last observation.
 _NO_ROW = -1
 
@@ -38,18 +40,31 @@ class Lookup(NamedTuple):
 
 
 def find_frames(streams: Streams, references: Indices) -> Lookup:
+    """Find all frames of observations."""
+    return _look_up(streams, _frame_positions(streams, references))
+
+
+def _frame_positions(streams: Streams, references: Indices) -> Indices:
+    """The position of each frame of observations, shape ``(n, depth)``; :data:`_NOWHERE` for a frame of zeros."""
     newest = streams.newest[references]
     backs = streams.backs[streams.pattern[references]].astype(np.int64)
-    is_stored = (backs != ZERO) & (newest > 0)[:, np.newaxis]
-    rows, columns = np.nonzero(is_stored)
+    rows, columns = np.nonzero((backs != ZERO) & (newest > 0)[:, np.newaxis])
     slots, offsets = np.divmod(newest[rows].astype(np.int64) - 1, streams.room)
     offsets -= backs[rows, columns]
     while (early := offsets < 0).any():
         slots[early] = streams.previous[slots[early]]
         offsets[early] += streams.sizes[slots[early]]
+    positions = np.full(backs.shape, _NOWHERE, np.int64)
+    positions[rows, columns] = slots * streams.room + offsets
+    return positions
+
+
+def _look_up(streams: Streams, positions: Indices) -> Lookup:
+    """The frames at these positions, with a target for each."""
+    is_stored = positions.reshape(-1) != _NOWHERE
+    slots, offsets = np.divmod(positions.reshape(-1)[is_stored], streams.room)
     wanted, which = np.unique(slots, return_inverse=True)
-    targets = rows * streams.geometry.depth + columns
-    return Lookup(wanted, which.reshape(-1), offsets, targets, np.flatnonzero(~is_stored))
+    return Lookup(wanted, which.reshape(-1), offsets, np.flatnonzero(is_stored), np.flatnonzero(~is_stored))
 
 
 class NumpyKernels:
@@ -92,21 +107,29 @@ class NumpyKernels:
         both = references if next_out is None else np.concatenate([references, references + streams.cells])
         # Contiguous frames are decoded in place, interleaved ones beside it.
         rooms = outs if geometry.pixels == 1 else [np.empty_like(rows) for rows in outs]
-        _read_frames(streams, source, both, rooms, self._memory)
+        _read_frames(streams, source, find_frames(streams, both), rooms, self._memory)
         if geometry.pixels != 1:
             for rows, room in zip(outs, rooms):
                 geometry.join(room.reshape(-1, geometry.depth, geometry.frame_nbytes), rows)
+
+    def read_overlapping(self, streams: Streams, source: ChunkSource, references: Indices, out: Bytes, /) -> bool:
+        before = _frame_positions(streams, references)
+        after = _frame_positions(streams, references + streams.cells)
+        if not np.array_equal(before[:, 1:], after[:, :-1]):
+            return False
+        found = _look_up(streams, np.concatenate([before, after[:, -1:]], axis=1))
+        _read_frames(streams, source, found, [out], self._memory)
+        return True
 
     def __reduce__(self) -> tuple[Any, ...]:
         return create, ()  # the kernels that are installed where it is loaded
 
 
 def _read_frames(
-    streams: Streams, source: ChunkSource, references: Indices, rooms: Sequence[Bytes], memory: BatchMemory
+    streams: Streams, source: ChunkSource, found: Lookup, rooms: Sequence[Bytes], memory: BatchMemory
 ) -> None:
-    """Write the frames of observations to C-contiguous arrays, each for an equal part of them."""
+    """Write frames to their targets in C-contiguous arrays, each for an equal part of them."""
     nbytes = streams.geometry.frame_nbytes
-    found = find_frames(streams, references)
     targets = [frame for room in rooms for frame in room.reshape(-1, nbytes)]
     for number in found.blank.tolist():
         targets[number].fill(0)

@@ -20,7 +20,14 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers import frames
 from sb3_extra_buffers.errors import PayloadError
-from sb3_extra_buffers.frames import REFERENCE, CachingKernels, ContiguousKernels, FrameGeometry, FrameKernels
+from sb3_extra_buffers.frames import (
+    REFERENCE,
+    CachingKernels,
+    ContiguousKernels,
+    FrameGeometry,
+    FrameKernels,
+    OverlappingKernels,
+)
 from sb3_extra_buffers.frames.workbench import Workbench, play
 from sb3_extra_buffers.memory import Bytes, Indices
 from sb3_extra_buffers.testing.conformance import Conformance
@@ -314,6 +321,46 @@ def batch_memory(subject: KernelSubject) -> None:
             tracemalloc.stop()
     expect(abs(reports[-1] - held) <= _SLACK, f"{reports[-1]} bytes are reported, {held} are held")
     expect(reports[-1] <= reports[0] + _SLACK, f"equal batches keep more and more: {reports}")
+
+
+@KERNEL_RULES.rule(
+    "overlapping",
+    "An observation and the next one are read into one row if all pairs of a batch are shifts; otherwise, nothing is.",
+)
+def overlapping(subject: KernelSubject) -> None:
+    kernels = subject.create()
+    if not isinstance(kernels, OverlappingKernels):
+        raise NotApplicable("the kernels do not have the capability OverlappingKernels")
+    answers = set()
+    for number, geometry in enumerate(part for part in GEOMETRIES if part.pixels == 1):
+        for streams in (1, 3):
+            rng, bench = np.random.default_rng(number), Workbench(kernels, geometry, 7 * streams, streams)
+            reference = frames.create(REFERENCE)
+            for step, (before, after) in enumerate(pairwise(play(rng, geometry, streams, 120))):
+                bench.write(np.arange(streams) + step % 7 * streams, before, after)
+                for count in (1, 1, 5):
+                    answers.add(_check_overlap(bench, reference, rng.integers(0, 7 * streams, count)))
+    expect(answers == {False, True}, f"all answers were {answers.pop()}")
+
+
+def _check_overlap(bench: Workbench, reference: FrameKernels, cells: Indices) -> bool:
+    """Compare overlapping rows, and the answer, with those of the reference; return the answer."""
+    geometry, kernels = bench.streams.geometry, bench.kernels
+    assert isinstance(reference, OverlappingKernels)
+    assert isinstance(kernels, OverlappingKernels)
+    room = np.full((len(cells) + 2, geometry.row_nbytes + geometry.frame_nbytes), 0xAB, np.uint8)
+    found = kernels.read_overlapping(bench.streams, bench.shelf, cells, room[1:-1])
+    expected = reference.read_overlapping(bench.streams, bench.shelf, cells, np.empty_like(room[1:-1]))
+    expect(found is expected, f"{geometry}: the answer is {found}, that of the reference {expected}")
+    expect((room[[0, -1]] == 0xAB).all(), f"{geometry}: bytes beside the rows were changed")
+    if found:
+        obs, next_obs = (np.empty((len(cells), geometry.row_nbytes), np.uint8) for _ in range(2))
+        reference.read(bench.streams, bench.shelf, cells, obs, next_obs)
+        expect((room[1:-1, : geometry.row_nbytes] == obs).all(), f"{geometry}: observations differ")
+        expect((room[1:-1, geometry.frame_nbytes :] == next_obs).all(), f"{geometry}: next observations differ")
+    else:
+        expect((room == 0xAB).all(), f"{geometry}: something was read in spite of the answer")
+    return found
 
 
 @KERNEL_RULES.rule(

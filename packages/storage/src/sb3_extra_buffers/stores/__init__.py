@@ -31,6 +31,7 @@ from sb3_extra_buffers.stores.protocol import (
     LocatedStore,
     ObservationStore,
     Origins,
+    OverlappingStore,
     join_origins,
 )
 from sb3_extra_buffers.stores.raw import RawStore
@@ -54,6 +55,7 @@ __all__ = [
     "LocatedStore",
     "ObservationStore",
     "Origins",
+    "OverlappingStore",
     "PairStore",
     "Place",
     "Preference",

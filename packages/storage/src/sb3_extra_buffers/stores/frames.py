@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sb3_extra_buffers.errors import HeapFullError, HeapStateError
-from sb3_extra_buffers.frames import Change, FrameGeometry, FrameKernels, Streams
+from sb3_extra_buffers.frames import Change, FrameGeometry, FrameKernels, OverlappingKernels, Streams
 from sb3_extra_buffers.frames.streams import NONE
 from sb3_extra_buffers.heaps.state import State
 from sb3_extra_buffers.memory import Bytes, Indices
@@ -111,6 +112,17 @@ class FrameStore:
                 return
             references, out, next_out = references + self.cells, next_out, None
         self.kernels.read(self.streams, self.chunks, references, out, next_out)
+
+    @property
+    def overlapping_nbytes(self) -> int:
+        geometry = self.streams.geometry
+        # Frames that are interleaved would make views that take torch three to five times as long to convert to floats.
+        is_possible = geometry.pixels == 1 and geometry.depth > 1 and hasattr(self.kernels, "read_overlapping")
+        return geometry.row_nbytes + geometry.frame_nbytes if is_possible else 0
+
+    def read_overlapping(self, cells: Indices, out: Bytes, /) -> bool:
+        kernels = cast("OverlappingKernels", self.kernels)
+        return kernels.read_overlapping(self.streams, self.chunks, np.ascontiguousarray(cells), out)
 
     def stored_nbytes(self) -> int:
         streams = self.streams

@@ -109,6 +109,24 @@ class BoundedStore(Protocol):
         """
 
 
+@runtime_checkable
+class OverlappingStore(Protocol):
+    """A store of stacks that can read an observation and the next one into one row."""
+
+    @property
+    def overlapping_nbytes(self) -> int:
+        """Size of such a row: the observation and one frame; 0 if there are none."""
+
+    def read_overlapping(self, cells: Indices, out: Bytes, /) -> bool:
+        """Read observations, followed by the newest frame of the next one, if each next observation is its observation
+        shifted by one frame. So observations are the begin of each row, and next observations its end.
+
+        :param cells: as for :meth:`ObservationStore.read`
+        :param out: C-contiguous, shape ``(len(cells), overlapping_nbytes)``
+        :return: whether all of them are such; if not, nothing was read
+        """
+
+
 @dataclass
 class Origins:
     """Where the content of cells is: payloads in a heap, and rows that are in memory.
