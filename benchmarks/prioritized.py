@@ -1,14 +1,14 @@
 """What does prioritized replay cost? See ``python -m benchmarks.prioritized --help``.
 
 Atari transitions are drawn from one buffer by priority and uniformly. The calls alternate, so that a slow moment of the
-machine affects both. Sum trees are also timed alone, with each kind of kernels.
+machine affects both, and CPU time is counted. Sum trees are also timed alone, with each kind of kernels.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
@@ -20,7 +20,7 @@ from rich.table import Table
 from benchmarks._lib.atari import ACTION_SPACE, OBSERVATION_SPACE, Transitions, stacked_frames
 from benchmarks._lib.console import add_json_option, counted, positive, progress_bar, table_console
 from benchmarks._lib.machine import machine_info
-from benchmarks._lib.measure import interleaved_medians
+from benchmarks._lib.measure import Stopwatch, median_of
 from sb3_extra_buffers import sum_tree
 from sb3_extra_buffers.compressed import CompressedPrioritizedReplayBuffer, CompressedReplayBuffer
 from sb3_extra_buffers.sum_tree import NumpyTreeKernels, SumTree, TreeKernels
@@ -81,14 +81,14 @@ def _time_buffer(prioritized: CompressedPrioritizedReplayBuffer, options: argpar
         "uniform sample": lambda: uniform.sample(size),
         "prioritized sample": lambda: prioritized.sample(size),
     }
-    samples = interleaved_medians(calls, options.rounds)
+    samples = _cpu_medians(calls, options.rounds)
     drawn = cycle([prioritized.sample(size).leaf_nodes_indices for _ in range(64)])
     errors, updates = rng.exponential(size=size), {}
     for name, own in _kernels().items():
         prioritized._priorities.tree = tree = SumTree(capacity, own)
         tree.restore(rng.random(capacity))
         call = {"": lambda: prioritized.update_priorities(next(drawn), errors, 0.5)}
-        updates[f"update_priorities, {name}"] = interleaved_medians(call, options.rounds)[""]
+        updates[f"update_priorities, {name}"] = _cpu_medians(call, options.rounds)[""]
     return {**samples, **updates}
 
 
@@ -112,14 +112,25 @@ def _time_trees(options: argparse.Namespace) -> dict[str, float]:
             tree.find(rng.random(count) * tree.total)
 
         calls |= {f"tree update, {name}": update, f"tree find, {name}": find}
-    return interleaved_medians(calls, max(options.rounds, 20))
+    return _cpu_medians(calls, max(options.rounds, 20))
+
+
+def _cpu_medians(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """The median CPU time of each call in seconds. The calls alternate."""
+    watches: dict[str, list[Stopwatch]] = {name: [] for name in calls}
+    for _ in range(rounds + 1):
+        for name, call in calls.items():
+            watches[name].append(Stopwatch())
+            with watches[name][-1]:
+                call()
+    return {name: median_of(found[1:]).cpu for name, found in watches.items()}  # the first one warms up
 
 
 def _show(results: dict[str, Any]) -> None:
     title = f"{results['transitions']:,} transitions, batches of {results['batch_size']}"
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     table.add_column("call")
-    table.add_column("ms", justify="right")
+    table.add_column("CPU ms", justify="right")
     table.add_column("uniform = 1", justify="right")
     for name, seconds in results["seconds"].items():
         ratio = seconds / results["seconds"]["uniform sample"]

@@ -410,7 +410,7 @@ def test_there_is_nothing_to_draw_without_mass():
 
 
 def test_dict_spaces_need_the_buffer_for_dict_spaces(composite):
-    with pytest.raises(ParameterError, match="observation_space"):
+    with pytest.raises(ParameterError, match="Use CompressedDictPrioritizedReplayBuffer"):
         CompressedPrioritizedReplayBuffer(8, composite(), ACTIONS)
-    with pytest.raises(ParameterError, match="observation_space"):
+    with pytest.raises(ParameterError, match="Use CompressedPrioritizedReplayBuffer"):
         CompressedDictPrioritizedReplayBuffer(8, VECTOR, ACTIONS)

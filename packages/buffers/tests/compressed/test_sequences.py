@@ -205,6 +205,13 @@ def test_n_step_returns_of_dict_observations_are_those_of_stable_baselines3(
     assert (loaded.n_steps, loaded.gamma) == (3, 0.9)
 
 
+def test_n_step_buffers_name_the_one_that_fits_the_space():
+    with pytest.raises(ParameterError, match="Use CompressedDictNStepReplayBuffer"):
+        CompressedNStepReplayBuffer(9, GOALS, ACTIONS)
+    with pytest.raises(ParameterError, match="Use CompressedNStepReplayBuffer"):
+        CompressedDictNStepReplayBuffer(9, VECTOR, ACTIONS)
+
+
 @pytest.mark.parametrize("arguments", [{"n_steps": 0}, {"gamma": 2}, {"prefetch": True}, {"n_steps": True}])
 def test_n_step_arguments_are_checked(arguments):
     with pytest.raises(ParameterError):

@@ -77,8 +77,6 @@ def original(name):
 def make(cls, name, is_dict=False, **arguments):
     is_discrete, own = ALGORITHMS[name]
     policy = "MultiInputPolicy" if is_dict else "MlpPolicy"
-    if is_dict and name == "CrossQ":
-        pytest.skip("CrossQ has no policy for Dict observations")
     return cls(policy, Walk(is_discrete, is_dict), device="cpu", **copy.deepcopy({**SMALL, **own, **arguments}))
 
 
@@ -86,9 +84,10 @@ def weights_of(model):
     return {name: value.clone() for name, value in model.policy.state_dict().items()}
 
 
-@pytest.mark.parametrize(("is_dict", "n_steps"), [(False, 1), (True, 3)], ids=["box", "dict, 3 steps"])
+@pytest.mark.parametrize("n_steps", [1, 3])
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_alpha_0_trains_to_the_weights_of_the_original(name, is_dict, n_steps):
+def test_alpha_0_trains_to_the_weights_of_the_original(name, n_steps):
+    is_dict = n_steps > 1 and name != "CrossQ"  # which has no policy for Dict observations
     kind = CompressedDictPrioritizedReplayBuffer if is_dict else CompressedPrioritizedReplayBuffer
     options = {"alpha": 0, "n_steps": n_steps, "gamma": 0.9}
     found = []

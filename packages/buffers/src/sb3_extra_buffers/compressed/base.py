@@ -71,6 +71,8 @@ class BaseCompressedBuffer(BaseBuffer):
     _is_sampling = False
     #: Arguments that may be replaced when a checkpoint is loaded.
     _replaceable: tuple[str, ...] = ("heap_kwargs", "threads")
+    #: The part of the class's name that says how a replay buffer samples.
+    _variant = ""
     #: Attributes that a checkpoint need not hold. Those of base classes are added.
     _transient: tuple[str, ...] = ()
 
@@ -115,7 +117,7 @@ class BaseCompressedBuffer(BaseBuffer):
     def _sibling(self, kind: str, is_dict: bool) -> str:
         """The class of this family for another kind of model or space."""
         family = "Gpu" if type(self).__name__.startswith("Gpu") else "Compressed"
-        return f"{family}{'Dict' if is_dict else ''}{kind}Buffer"
+        return f"{family}{'Dict' if is_dict else ''}{self._variant if kind == 'Replay' else ''}{kind}Buffer"
 
     def __repr__(self) -> str:
         if not {"_storage", "pos"} <= vars(self).keys():

@@ -23,6 +23,7 @@ class CompressedDictNStepReplayBuffer(CompressedDictReplayBuffer):
     :param gamma: Discount factor; give it the one of the model
     """
 
+    _variant = "NStep"
     _prefetch_obstacle = "n-step returns are computed from several steps when they are sampled"
 
     def __init__(self, *args: Any, n_steps: int = 3, gamma: float = 0.99, **kwargs: Any) -> None:

@@ -90,6 +90,7 @@ class CompressedPrioritizedReplayBuffer(CompressedReplayBuffer):
     :param storage: Further arguments of :class:`CompressedReplayBuffer`
     """
 
+    _variant = "Prioritized"
     _prefetch_obstacle = "a batch is drawn by the priorities that training on the batch before it has set"
     _samples_type: type[Any] = PrioritizedReplayBufferSamples
     _transient = ("_priorities", "_can_optimize")

@@ -426,6 +426,7 @@ class CompressedNStepReplayBuffer(CompressedReplayBuffer, NStepReplayBuffer):
     two only for its own class, so give them in ``replay_buffer_kwargs``.
     """
 
+    _variant = "NStep"
     _can_optimize = False
     _reads_together = False
     _prefetch_obstacle = "n-step returns are computed from several steps when they are sampled"

@@ -56,10 +56,13 @@ class NumpyTreeKernels:
         """Set leaves, and recompute the sums above."""
         nodes[leaves] = values
         parents, begin = leaves >> 1, 0
-        # A parent that occurs twice is computed twice: finding duplicates takes longer, except where most are.
         for above in begins[1:].tolist():
-            if above - begin < len(parents):
-                parents = np.arange((above - begin) >> 1)
+            if above - begin <= 4 * len(parents):  # all sums of a small level
+                end = above + (above - begin) // 2
+                np.add(nodes[begin:above:2], nodes[begin + 1 : above : 2], out=nodes[above:end])
+                begin = above
+                continue
+            # A parent that occurs twice is computed twice: finding duplicates takes longer.
             left = parents << 1
             left += begin
             sums = nodes[left]
