@@ -48,8 +48,8 @@ def test_it_says_what_it_is_stored_with_and_how_much_that_takes():
 
 def test_by_default_the_codec_is_chosen_by_what_is_stored_first():
     array = CompressedArray(10, np.uint8, (40, 40))
-    assert array.codec.startswith("auto (not yet chosen")
-    array[0] = 1
+    assert array.codec.startswith("auto (not yet chosen, until 5 observations")
+    array[:5] = 1
     assert "chosen: makes the first observations" in array.codec
 
 

@@ -145,32 +145,51 @@ def test_a_requested_capacity_is_kept():
     assert heap.capacity == 5000
 
 
+def fill(store, *rows):
+    """Write rows to the first cells, one by one."""
+    for cell, row in enumerate(rows):
+        store.write(np.array([cell]), row)
+
+
+FIVE = [flat(number) for number in range(5)]  # as many as the choice waits for
+
+
 def test_auto_waits_for_content_and_chooses_once_for_all_stores_of_a_request(caplog):
-    (store,), _ = build_stores([request("Buffer image", has_next=True)], Place())
+    (store,), _ = build_stores([request("Buffer image", has_next=True, prefer="memory")], Place())
     a, b = store.observations, store.apart._store
     assert isinstance(a, DeferredStore)
     assert isinstance(b, DeferredStore)
-    assert store.describe() == a.describe() == "auto (not yet chosen: nothing is stored)"
+    assert store.describe() == a.describe() == "auto (not yet chosen, until 5 observations are stored)"
     assert not read(a, 0).any()
     assert not read(store, 0, is_next=True).any()
     assert (a.stored_nbytes(), a.overhead, a.holds(np.array([0])).tolist()) == (0, 0, [True])
     with caplog.at_level(logging.INFO, logger="sb3_extra_buffers"):
-        b.write(np.array([0]), flat(7))
-        a.write(np.array([0]), NOISE)
+        b.write(np.array([0]), flat(7))  # waits for the observations
+        fill(a, *FIVE[:4], FIVE[3])  # a repeated observation does not count
+        assert a.describe() == b.describe() == store.describe()
+        assert (read(a, 4, 0) == [[3], [0]]).all()
+        assert not caplog.records
+        a.write(np.array([5]), NOISE)
+        b.write(np.array([1]), NOISE)
     assert a.describe() == b.describe()
-    assert a.describe().startswith("gzip/1 (chosen: makes the first observations ")
+    assert a.describe().startswith("gzip/")
     (message,) = (record.getMessage() for record in caplog.records)
-    assert message.startswith("Buffer image: gzip/1 chosen: makes the first observations ")
-    assert (read(a, 0) == NOISE).all()
+    assert message.startswith("Buffer image: gzip/")
+    assert a.explanation == store.explanation == message.partition("smaller; ")[2]
+    assert (read(a, 5) == NOISE).all()
+    assert (read(a, 4, 0, 2) == [[3], [0], [2]]).all()
+    assert (read(b, 1) == NOISE).all()
+    assert (read(b, 0) == 7).all()
 
 
 def test_each_request_has_its_own_choice():
-    (a, b), _ = build_stores([request("a"), request("b")], Place())
-    a.write(np.array([0]), NOISE)
-    b.write(np.array([0]), flat(1))
-    assert a.describe().startswith("none (chosen: gzip/1 makes the first observations only 1.00 times smaller")
-    assert b.describe().startswith("gzip/1")
-    assert (read(a, 0) == NOISE).all()
+    (a, b), _ = build_stores([request("a", prefer="memory"), request("b", prefer="memory")], Place())
+    noise = np.random.default_rng(1).integers(0, 256, (5, 1, 1600), np.uint8)
+    fill(a, *noise)
+    fill(b, *FIVE)
+    assert a.describe().startswith("none (chosen: no codec makes the first observations a fifth smaller")
+    assert b.describe().startswith("gzip/")
+    assert (read(a, 2) == noise[2]).all()
 
 
 def test_noise_stays_within_the_capacity_of_a_ring():
@@ -183,27 +202,46 @@ def test_noise_stays_within_the_capacity_of_a_ring():
         read(a, 0)
 
 
-@pytest.mark.parametrize("written", [False, True])
-def test_stores_pickle_before_and_after_the_first_write(written):
-    (store,), _ = build_stores([request(has_next=True)], Place())
-    if written:
-        store.write(np.array([4]), flat(7))
+@pytest.mark.parametrize("written", [0, 3, 5])
+def test_stores_pickle_before_and_after_the_choice(written):
+    (store,), _ = build_stores([request(has_next=True, prefer="memory")], Place())
+    for cell, row in enumerate(FIVE[:written]):
+        store.write(np.array([cell]), row)
     store = pickle.loads(pickle.dumps(store))
     a, b = store.observations, store.apart._store
-    assert store.describe().startswith("gzip/1" if written else "auto (not yet")
-    b.write(np.array([4]), NOISE if written else flat(8))
-    assert b.describe().startswith("gzip/1")
-    assert (read(b, 4) == (NOISE if written else 8)).all()
-    assert (read(a, 4) == (7 if written else 0)).all()
-    a.write(np.array([4]), NOISE)  # by the choice that was made for the other store
+    assert store.describe().startswith("gzip/" if written == 5 else "auto (not yet")
+    b.write(np.array([4]), NOISE)
+    for cell, row in enumerate(FIVE):
+        assert (read(a, cell) == (row if cell < written else 0)).all()
+        a.write(np.array([cell]), row)
+    assert (read(b, 4) == NOISE).all()
+    b.write(np.array([3]), NOISE)  # by the choice that was made for the observations
     assert a.describe() == b.describe()
-    assert (read(a, 4) == NOISE).all()
+    assert a.describe().startswith("gzip/")
+    assert (read(b, 3, 4) == NOISE).all()
+    assert (read(a, 1, 4) == [[1], [4]]).all()
+
+
+@pytest.mark.parametrize("written", [0, 3, 5])
+def test_the_state_before_the_choice_holds_what_was_written(written):
+    requests = [request(has_next=True, prefer="memory")]
+    (store,), heap = build_stores(requests, Place())
+    for cell, row in enumerate(FIVE[:written]):
+        store.write(np.array([cell]), row)
+    (twin,), _ = build_stores(requests, Place(), heap)
+    twin.restore(store.state())
+    assert twin.describe() == store.describe()
+    assert twin.explanation == store.explanation
+    for cell, row in enumerate(FIVE):
+        assert (read(twin, cell) == (row if cell < written else 0)).all()
+        twin.write(np.array([cell]), row)
+    assert twin.describe().startswith("gzip/")
 
 
 def test_clearing_keeps_the_chosen_codec():
-    (a,), _ = build_stores([request()], Place())
+    (a,), _ = build_stores([request(prefer="memory")], Place())
     a.clear()
-    a.write(np.array([4]), flat(7))
+    fill(a, *FIVE)
     a.clear()
-    assert a.describe().startswith("gzip/1")
+    assert a.describe().startswith("gzip/")
     assert not read(a, 4).any()

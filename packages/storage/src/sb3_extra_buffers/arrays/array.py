@@ -20,6 +20,7 @@ from sb3_extra_buffers.memory import Bytes, Indices
 from sb3_extra_buffers.stores import (
     AUTO,
     DEFAULT_HEAP,
+    MEMORY,
     DeferredStore,
     ObservationStore,
     Place,
@@ -84,7 +85,7 @@ class CompressedArray:
         stored, store = storable(dtype if asked is None else asked), None
         if math.prod(item):
             codec = parse_request(compression_method, compression_kwargs, decompression_kwargs)
-            request = StoreRequest("CompressedArray", item, stored, math.prod(leading), codec=codec)
+            request = StoreRequest("CompressedArray", item, stored, math.prod(leading), codec=codec, prefer=MEMORY)
             (store,), _ = build_stores([request], Place(heap, dict(heap_kwargs or {}), threads))
         self._place(store, CellNumbers(leading), item, dtype, stored, BLOCKS)
         self._is_alone = True
