@@ -21,7 +21,7 @@ from sb3_extra_buffers.checkpoints.format import (
     parse,
     split,
 )
-from sb3_extra_buffers.sharing import Board, Ring, board, ring
+from sb3_extra_buffers.sharing import Board, Ring, files
 from scripts.fuzzing.target import FindingError, Target, only_errors_of_ours
 
 _RECORD = np.dtype([("number", np.int64), ("noise", np.uint8, (100,))], align=True)
@@ -104,7 +104,7 @@ def _ring_target() -> Target:
         record = np.zeros((), _RECORD)
         record["number"] = number
         made.put(record)
-    ring._ATTEMPTS = 2  # what is damaged stays so, however often one looks
+    files._RECORD_ATTEMPTS = 2  # what is damaged stays so, however often one looks
 
     def attack(data: bytes) -> None:
         with only_errors_of_ours():
@@ -120,7 +120,7 @@ def _board_target() -> Target:
     made = Board.create(folder.path, 200)
     made.write(b"weights" * 20)
     made.write(b"others" * 20)
-    board._ATTEMPTS = 2
+    files._PAGE_ATTEMPTS = 2
 
     def attack(data: bytes) -> None:
         with only_errors_of_ours():
