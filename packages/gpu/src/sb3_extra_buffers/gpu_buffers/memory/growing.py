@@ -24,7 +24,7 @@ class GrowingDeviceHeap(DevicePayloads, MemoryHeap):
 
     @property
     def data_end(self) -> int:
-        """Bytes in use in all segments, holes included. After :meth:`compact`, those of the payloads."""
+        """Bytes in use in all segments, holes included. After ``compact()``, those of the payloads."""
         return int(self._limits.sum())
 
     def _allocate(self, nbytes: int) -> TensorBlock:
