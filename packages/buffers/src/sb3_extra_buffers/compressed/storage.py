@@ -378,7 +378,12 @@ class ObservationStorage:
         state.same(has_heap=self.heap is not None)
         if self.heap is not None:
             assert isinstance(self.heap, StatefulHeap)
-            self.heap.restore(state.part("heap"))
+            saved = state.part("heap")
+            cells = saved.facts.get("cells")
+            if self.frame_keys and type(cells) is int and 0 < cells < self.heap.cells:
+                # Earlier versions stored images as frames only, which take fewer cells than a choice between all ways.
+                saved.facts["cells"] = self.heap.cells
+            self.heap.restore(saved)
         self.restore_stores(state)
 
     def restore_stores(self, state: State) -> None:

@@ -422,7 +422,7 @@ def cells_chosen(candidates: Sequence[Candidate], prefer: str) -> Choice:
     smallest = max(candidates, key=lambda one: one.ratio)
     if smallest.codec is None:
         return Choice(None, "chosen: no codec makes the first observations a fifth smaller", text)
-    reason = f"chosen: {smallest.label} makes them only {smallest.ratio:.1f} times smaller, and is slower"
+    reason = f"chosen: {smallest.label} makes them {smallest.ratio:.1f} times smaller, but takes longer to read"
     return Choice(None, reason, text)
 
 
