@@ -37,7 +37,7 @@ def test_stacked_images_are_to_be_compressed_and_frames_are_tried(wandering):
     assert advice.verdict.compress
     assert not advice.failed
     names = [one.candidate.name for one in advice.measured]
-    assert names[:4] == [PLAIN, "auto", "frames balanced", "frames memory"]
+    assert names[:4] == [PLAIN, "auto", "auto speed", "auto memory"]
     assert "cells gzip/1" in names
     assert "frames gzip/1" in names
     assert advice.measured[1].codec.startswith("frames (4 x 1296 bytes, stacked first")
@@ -50,16 +50,16 @@ def test_what_is_printed_is_a_table_and_the_lines_to_paste(wandering, noise, vec
     for one in advice.measured:
         assert any(line.strip(" *").startswith(f"{one.candidate.name} ") for line in text.splitlines())
     assert text.startswith("made up: Box(0, 255, (4, 36, 36), uint8)\n199 transitions, 1 codecs and levels tried, ")
-    assert f"\nauto: {advice.measured[1].codec}.\nRule of auto: stacked images become frames; " in text
+    assert f"\nauto: {advice.measured[1].codec}.\nRule of auto: the least memory times sampling time, " in text
     assert text.endswith("\n".join(f"    {line}" for line in advice.lines))
     assert "array(" not in repr(advice.stream)  # nor thousands of numbers
-    assert "Rule of auto: no codec for less than 256 bytes" in str(advise(noise, codecs=["rle"], **FEW))
+    assert "\nChoice: prefer='balanced': none (" in str(advise(noise, codecs=["rle"], **FEW))
     assert str(advise(vectors, **FEW)).endswith("Keep Stable-Baselines3's own ReplayBuffer.")
 
 
 def test_noise_is_stored_as_it_is_and_once(noise):
     advice = advise(noise, codecs=["gzip/1", "rle"], **FEW)
-    assert [one.candidate.name for one in advice.measured] == [PLAIN, "auto", "frames balanced", "frames memory"]
+    assert [one.candidate.name for one in advice.measured] == [PLAIN, "auto", "auto speed", "auto memory"]
     assert all(one.ratio < 1.25 for one in advice.screened)  # no codec was worth a buffer
     # What is left to save is that next observations are stored once.
     assert all(1.5 < advice.plain.nbytes(10**6) / one.nbytes(10**6) < 2.1 for one in advice.measured[1:])

@@ -18,25 +18,19 @@ from sb3_extra_buffers.compressed.report import readable
 from sb3_extra_buffers.doctor.report import columns
 from sb3_extra_buffers.errors import ExtraBuffersError, ParameterError
 from sb3_extra_buffers.progress import progress_bar
-from sb3_extra_buffers.stores.auto import AUTO, BALANCED, MEMORY, MIN_NBYTES, SPEED, pays
+from sb3_extra_buffers.stores.auto import AUTO, BALANCED, MEMORY, MIN_NBYTES, SPEED, pays, preference
 
 #: Observations to try a codec on, and codecs that are measured in buffers.
 _ROWS, _SHORTLISTED = 48, 5
 #: Why no codec was tried.
 _TOO_SMALL = f"too small to be tried (under {MIN_NBYTES} bytes)"
 _UNTRIED = f"observations are {_TOO_SMALL}"
-#: The rule by which "auto" has stored observations so.
-_RULES = {
-    FRAMES: "stacked images become frames; so do others, unless a codec on each image is nearly as small",
-    CELLS: "the codec with the best size for its time to decode, if it saves a fifth, and frames are not much smaller",
-    measurement.RAW: f"no codec for less than {MIN_NBYTES} bytes, or if none saves a fifth of the first observations",
-}
+#: The rule by which "auto" stores observations.
+_RULE = f"the least memory times sampling time, by the first observations; under {MIN_NBYTES} bytes, no codec"
 #: A longer list of names is replaced by its length.
 _MAX_NAMES = 8
 _NUMBERS = ("memory", "smaller", "add, us", "sample, ms", "time")
-#: Allowed time as a multiple of that of the fastest way, by preference.
-_TOLERATED = {SPEED: 1.25, BALANCED: 2.0, MEMORY: math.inf}
-#: Between ways with nearly the same memory, the one with the fewest options wins.
+#: Between ways that are nearly equal, the one with the fewest options wins.
 _NEARLY = 1.05
 #: As the DQN of Stable-Baselines3 trains: a batch for every fourth step.
 STEPS_PER_SAMPLE = 4
@@ -60,8 +54,9 @@ class Verdict:
     front: tuple[Measured, ...]
 
 
-def decide(measured: Sequence[Measured], transitions: int, prefer: str = SPEED, tried: bool = True) -> Verdict:
-    """Choose the smallest of the ways that save enough and are nearly as fast as the fastest of them.
+def decide(measured: Sequence[Measured], transitions: int, prefer: str = BALANCED, tried: bool = True) -> Verdict:
+    """Choose one of the ways that save enough: with the least memory times time, with the least memory of those that
+    take at most Stable-Baselines3's time, or with the least memory.
 
     The first of the ways is Stable-Baselines3's own buffer. No codec is tried on observations that are too small.
     """
@@ -79,11 +74,15 @@ def decide(measured: Sequence[Measured], transitions: int, prefer: str = SPEED, 
         if best < _NEARLY:
             reason = "Do not compress: nothing makes the buffer smaller." if tried else f"Do not compress: {_UNTRIED}."
         return Verdict(plain, False, reason, front)
-    limit = min(map(cost_s, saving)) * _TOLERATED[prefer]
-    affordable = [one for one in saving if cost_s(one) <= limit]
-    best = max(map(factor, affordable))
-    equals = [one for one in affordable if factor(one) * _NEARLY >= best]
-    chosen = min(equals, key=lambda one: (len(one.candidate.options), -factor(one)))
+    if prefer == SPEED:
+        saving = [one for one in saving if cost_s(one) <= cost_s(plain)] or [min(saving, key=cost_s)]
+
+    def score(one: Measured) -> float:
+        return one.nbytes(transitions) * (cost_s(one) if prefer == BALANCED else 1)
+
+    limit = min(map(score, saving)) * _NEARLY
+    equals = [one for one in saving if score(one) <= limit]
+    chosen = min(equals, key=lambda one: (len(one.candidate.options), score(one)))
     smaller, speed = _times(factor(chosen)), cost_s(chosen) / cost_s(plain)
     reason = f"{smaller} times smaller than Stable-Baselines3's buffer, in {speed:.2f} of its time."
     if chosen.stored_as == measurement.RAW:
@@ -94,8 +93,7 @@ def decide(measured: Sequence[Measured], transitions: int, prefer: str = SPEED, 
 
 def check_preference(prefer: str) -> None:
     """Refuse a preference other than ``"speed"``, ``"balanced"`` and ``"memory"``."""
-    if prefer not in _TOLERATED:
-        raise ParameterError("advise", "prefer", prefer, f"it must be one of: {', '.join(_TOLERATED)}")
+    preference("advise", prefer)
 
 
 def _times(factor: float) -> str:
@@ -206,7 +204,8 @@ class Advice:
             "*: nothing else is better in both memory and time.",
         ]
         for auto in (one for one in self.measured if one.candidate.name == AUTO):
-            lines += [f"auto: {auto.codec}.", f"Rule of auto: {_RULES[auto.stored_as]}."]
+            lines += [f"auto: {auto.codec}.", f"Rule of auto: {_RULE}."]
+            lines += [f"Choice{key and f' for {key}'}: {choice}." for key, choice in auto.choices.items()]
         for reason in dict.fromkeys(one.reason for one in self.dropped):
             names = [str(one.spec) for one in self.dropped if one.reason == reason]
             several = f"{len(names)} codecs and levels" if len(names) > _MAX_NAMES else ", ".join(names)
@@ -267,7 +266,7 @@ def advise(
     stream: Stream,
     transitions: int = 1_000_000,
     *,
-    prefer: str = SPEED,
+    prefer: str = BALANCED,
     codecs: Sequence[str] | None = None,
     batch_size: int = 32,
     rounds: int = 40,

@@ -14,14 +14,14 @@ import torch as th
 from stable_baselines3.common.buffers import ReplayBuffer
 
 from sb3_extra_buffers import codecs
-from sb3_extra_buffers.advisor.stream import Stream, feed
+from sb3_extra_buffers.advisor.stream import Stream, cell_of, feed
 from sb3_extra_buffers.codecs import CellSpec, Codec, CodecSpec
 from sb3_extra_buffers.compressed import CompressedReplayBuffer
 from sb3_extra_buffers.compressed.options import CELLS, FRAMES, StorageOptions
 from sb3_extra_buffers.errors import ExtraBuffersError, PayloadError
 from sb3_extra_buffers.memory import Bytes
-from sb3_extra_buffers.stores import AUTO, PREFERENCES, SPEED
-from sb3_extra_buffers.stores.auto import pays
+from sb3_extra_buffers.stores import AUTO, BALANCED, PREFERENCES
+from sb3_extra_buffers.stores.auto import MIN_NBYTES, pays
 
 #: The word of memory reports for observations without a codec.
 RAW = "none"
@@ -180,11 +180,11 @@ class Candidate:
 
 
 def candidates(stream: Stream, codecs: Sequence[Screened]) -> list[Candidate]:
-    """Stable-Baselines3's buffer, ``"auto"``, every preference for frames, and some codecs in both layouts."""
+    """Stable-Baselines3's buffer, ``"auto"`` with each value of ``prefer``, and some codecs in both layouts."""
     frames = stores_frames(stream)
     found = [Candidate(PLAIN), Candidate(AUTO)]
-    if frames:
-        found += [Candidate(f"{FRAMES} {name}", {"prefer": name}) for name in PREFERENCES if name != SPEED]
+    if any(cell_of(space).nbytes >= MIN_NBYTES for space in stream.spaces.values()):
+        found += [Candidate(f"{AUTO} {name}", {"prefer": name}) for name in PREFERENCES if name != BALANCED]
     for one in codecs:
         if frames:
             found.append(Candidate(f"{FRAMES} {one.spec}", {"compression_method": str(one.spec)}))
@@ -208,6 +208,7 @@ class Measured:
     :param nbytes_per_transition: memory for each transition, including actions, rewards and flags
     :param add_s: seconds to add a transition to a full buffer
     :param sample_s: seconds to sample a batch
+    :param choices: how each key was chosen, as the buffer reports it
     """
 
     candidate: Candidate
@@ -216,6 +217,7 @@ class Measured:
     nbytes_per_transition: float
     add_s: float
     sample_s: float
+    choices: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def codec(self) -> str:
@@ -314,13 +316,13 @@ class _Trial:
             self._sample.append(perf_counter() - begin)
 
     def result(self) -> Measured:
-        codecs = {}
-        if isinstance(self._buffer, CompressedReplayBuffer):
-            codecs = {key.key: key.codec for key in self._buffer.memory_report().keys}
+        buffer = self._buffer
+        keys = buffer.memory_report().keys if isinstance(buffer, CompressedReplayBuffer) else ()
+        codecs, choices = {key.key: key.codec for key in keys}, {key.key: key.choice for key in keys if key.choice}
         # Everything but observations is the same for all candidates.
         others = (self._buffer.actions, self._buffer.rewards, self._buffer.dones, self._buffer.timeouts)
         each = self._slope + sum(array.nbytes for array in others) / self._stream.transitions
-        return Measured(self._candidate, codecs, self._fixed, each, median(self._add), median(self._sample))
+        return Measured(self._candidate, codecs, self._fixed, each, median(self._add), median(self._sample), choices)
 
 
 def _kept_nbytes(buffer: ReplayBuffer) -> float:

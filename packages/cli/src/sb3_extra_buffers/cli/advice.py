@@ -50,7 +50,7 @@ def advise(
         ),
     ] = None,
     algorithm: Annotated[str, Option(help="The algorithm that has saved the policy, such as DQN or PPO.")] = "",
-    prefer: Annotated[str, Option(help="What matters most: speed, balanced or memory.")] = "speed",
+    prefer: Annotated[str, Option(help="What matters most: speed, balanced or memory.")] = "balanced",
     codec: Annotated[
         list[str] | None, Option(help="Try this codec only; may be repeated.", autocompletion=lambda: list(names()))
     ] = None,
