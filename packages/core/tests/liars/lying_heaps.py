@@ -393,8 +393,8 @@ class HonestStrictRing(HonestRing):
     refuses_when_full = True
 
     def _check_room(self, cells, oldest):
-        overtaken, starts, _ = self._queue.before(oldest)
-        for cell, start in zip(overtaken.tolist(), starts.tolist()):
+        overtaken, starts, _ = self._queue.overtaken(oldest)
+        for cell, start in zip(overtaken, starts):
             if self._start_of[cell] == start and cell not in cells:
                 raise HeapFullError(self.label, 1, self._capacity)
 
