@@ -29,7 +29,7 @@ KINDS = {
     "cells in a ring": (CompressedReplayBuffer, {"layout": "cells", "compression_method": "rle", **RING}),
     "cells in a file": (CompressedReplayBuffer, {"layout": "cells", "compression_method": "rle", "heap": "mmap"}),
     "raw": (CompressedReplayBuffer, {"layout": "cells", "compression_method": "none"}),
-    "dict": (CompressedDictReplayBuffer, {}),
+    "dict": (CompressedDictReplayBuffer, {"layout": "cells", "compression_method": "rle"}),
     "rollout": (CompressedRolloutBuffer, {"layout": "frames"}),
 }
 each_kind = pytest.mark.parametrize("kind", KINDS)

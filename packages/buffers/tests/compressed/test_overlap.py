@@ -210,7 +210,7 @@ def test_learning_from_batches_that_overlap_changes_no_weight(kind, continuous, 
         CompressedReplayBuffer, "sample", lambda self, *args, **more: _noted(seen, sample(self, *args, **more))
     )
     try:
-        for storage in (None, {"overlap": False}, {"overlap": True}):
+        for storage in (None, {"layout": "frames"}, {"layout": "frames", "overlap": True}):
             env = stacked(continuous)
             ours = {"replay_buffer_class": CompressedReplayBuffer, "replay_buffer_kwargs": storage}
             model = kind(

@@ -16,12 +16,15 @@ from gymnasium import spaces
 
 from sb3_extra_buffers import codecs, compressed
 from sb3_extra_buffers.compressed import (
+    CompressedDictNStepReplayBuffer,
+    CompressedDictPrioritizedReplayBuffer,
     CompressedDictReplayBuffer,
     CompressedDictRolloutBuffer,
     CompressedHerReplayBuffer,
     CompressedMaskableDictRolloutBuffer,
     CompressedMaskableRolloutBuffer,
     CompressedNStepReplayBuffer,
+    CompressedPrioritizedReplayBuffer,
     CompressedRecurrentDictRolloutBuffer,
     CompressedRecurrentRolloutBuffer,
     CompressedReplayBuffer,
@@ -284,6 +287,9 @@ EVERY_CLASS = {
     CompressedDictReplayBuffer: (DICT, {}),
     CompressedHerReplayBuffer: (GOALS, {"env": None}),
     CompressedNStepReplayBuffer: (IMAGE, {"n_steps": 3}),
+    CompressedDictNStepReplayBuffer: (DICT, {"n_steps": 3}),
+    CompressedPrioritizedReplayBuffer: (IMAGE, {}),
+    CompressedDictPrioritizedReplayBuffer: (DICT, {}),
     CompressedRolloutBuffer: (IMAGE, {}),
     CompressedDictRolloutBuffer: (DICT, {}),
     CompressedMaskableRolloutBuffer: (IMAGE, {}),

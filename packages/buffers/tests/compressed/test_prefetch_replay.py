@@ -120,9 +120,9 @@ def fail_in_threads(buffer):
     """Let reading fail, but in the main thread."""
     read = buffer._storage.read_both
 
-    def fail(cells):
+    def fail(*asked):
         if threading.current_thread() is threading.main_thread():
-            return read(cells)
+            return read(*asked)
         raise BrokenError
 
     buffer._storage.read_both = fail

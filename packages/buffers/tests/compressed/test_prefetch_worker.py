@@ -137,11 +137,11 @@ def test_adding_waits_for_the_batch_that_is_being_read(monkeypatch):
     worker, reading, asked, order = buffer._storage.worker, threading.Event(), threading.Event(), []
     read, wait = buffer._storage.read_both, worker.wait
 
-    def slow(cells):
+    def slow(*given):
         if threading.current_thread() is not threading.main_thread():
             reading.set()
             assert asked.wait(WAIT)
-        found = read(cells)
+        found = read(*given)
         order.append("read")
         return found
 
