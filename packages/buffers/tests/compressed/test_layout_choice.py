@@ -185,6 +185,29 @@ def test_a_copy_goes_on_like_the_original(images, after, way, tmp_path, no_waiti
     assert STORED[images] in buffer.memory_report().keys[0].codec
 
 
+@pytest.mark.parametrize("prefer", ["speed", "balanced", "memory"])
+@pytest.mark.parametrize("way", ["pickle", "checkpoint"])
+def test_a_copy_of_what_never_changed_stores_frames_in_the_same_way(prefer, way, tmp_path):
+    space = spaces.Box(0, 255, (32, 32), np.uint8)
+    buffer = CompressedReplayBuffer(1000, space, ACTIONS, "cpu", prefer=prefer)
+    step = np.zeros((1, 1), np.int64), np.zeros(1), np.zeros(1), [{}]
+    for _ in range(300):
+        buffer.add(*[np.full((1, 32, 32), 7, np.uint8)] * 2, *step)
+    if way == "checkpoint":
+        buffer.save(tmp_path / "buffer")
+        twin = CompressedReplayBuffer.load(tmp_path / "buffer", "cpu")
+    else:
+        twin = pickle.loads(pickle.dumps(buffer))
+    found = buffer.memory_report().keys[0].codec
+    assert found.startswith("frames (1 x 1024 bytes; ")  # the choice was made
+    assert twin.memory_report().keys[0].codec == found
+    for image in np.random.default_rng(0).integers(0, 256, (100, 1, 32, 32), np.uint8):
+        for one in (buffer, twin):
+            one.add(image, image, *step)
+    assert twin.memory_report().keys == buffer.memory_report().keys
+    same(twin, buffer)
+
+
 def test_a_reset_keeps_the_choice_and_forgets_the_rest():
     buffer, plain = (kind(50, SPACE, ACTIONS, "cpu") for kind in (CompressedReplayBuffer, ReplayBuffer))
     for _ in range(2):

@@ -269,8 +269,8 @@ def explain(candidates: Sequence[Candidate], prefer: str) -> str:
         if other != prefer:
             found = pick(candidates, other)
             text.append(f"{other!r}: {'the same' if found is chosen else found}")
-    shown = {pick(candidates, one) for one in PREFERENCES}
-    others = [str(one) for one in candidates if one not in shown]
+    shown = {id(pick(candidates, one)) for one in PREFERENCES}  # a codec of others may have no hash
+    others = [str(one) for one in candidates if id(one) not in shown]
     return "; ".join([*text, *(["against " + ", ".join(others)] if others else [])])
 
 

@@ -485,6 +485,7 @@ class _FrameChooser:
             candidates = self._candidates([*held, write], geometry)
             if candidates:
                 return self._chosen(candidates, geometry)
+            self._how = self._request.preference  # saved, so that a loaded buffer stores frames in the same way
         return self.construct(geometry)
 
     def _chosen(self, candidates: list[Candidate], geometry: FrameGeometry) -> ObservationStore:
@@ -582,9 +583,13 @@ class _FrameChooser:
         if "how" not in state.facts:
             return PREFERENCES[self._request.prefer] if self._builder.cells is not None else None
         try:
-            return Preference.from_json(state.fact("how", dict))
+            how = Preference.from_json(state.fact("how", dict))
         except (ValueError, KeyError, TypeError) as error:
             raise StateError(f"frames cannot be stored as {state.facts['how']!r}") from error
+        request = replace(self._request, preference=how)
+        if request.slots_for(self._geometry(state.numbers("geometry", 3))) > self._builder.heap_cells:
+            raise StateError(f"chunks of {how.chunk} frames take more than {self._builder.heap_cells} cells")
+        return how
 
     def _geometry(self, numbers: Any) -> FrameGeometry:
         for geometry in self._request.geometries:
