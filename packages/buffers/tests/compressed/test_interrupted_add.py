@@ -160,8 +160,8 @@ def test_episodes_stay_apart_if_an_interrupted_last_step_is_not_added_again(walk
             same(episodes(buffer), episodes(expected), where)
 
 
-def test_episodes_of_an_interrupted_reset_are_never_sampled(walk, idle, same):
-    theirs, ours, space, _ = KINDS["her"]
+def test_episodes_of_an_interrupted_reset_are_never_sampled(walk, same):
+    theirs, ours, _, _ = KINDS["her"]
     steps = steps_of("her", walk)
     expected = filled(theirs, "her", ROWS, steps)
     expected.reset()

@@ -21,7 +21,7 @@ from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, locked
 from sb3_extra_buffers.compressed.locking import forks_wait
 from sb3_extra_buffers.compressed.prefetch import Batch, Pairs, Worker
 from sb3_extra_buffers.compressed.storage import NO_KEY, PerStep
-from sb3_extra_buffers.compressed.transitions import SequenceSamples, sequence_samples, transitions_at
+from sb3_extra_buffers.compressed.transitions import SequenceSamples, sequence_samples
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError, ParameterError
 
 #: Assigning an array to a row takes a third of the time of assigning a number.
@@ -330,7 +330,10 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         if self.n_envs > 1:  # for one environment, numpy draws no random number
             cells = cells * self.n_envs
             cells += np.random.randint(0, high=self.n_envs, size=(len(rows),))
-        return transitions_at(self, cells)
+        # Only use dones that are not due to timeouts
+        dones = self.dones.take(cells) * (1 - self.timeouts.take(cells))
+        actions = self.actions.reshape(-1, self.action_dim)[cells]
+        return Batch(cells, actions, self.rewards.take(cells).reshape(-1, 1), dones.reshape(-1, 1))
 
     def _samples(self, batch: Batch, pairs: Pairs, env: VecNormalize | None) -> Any:
         """The samples of a batch, normalized with the current statistics."""

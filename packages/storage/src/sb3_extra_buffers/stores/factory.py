@@ -294,7 +294,9 @@ class _CellBuilder:
                 count = len(writes[0].cells) + sum(
                     len(after.rows) for before, after in pairwise(writes) if not np.array_equal(before.rows, after.rows)
                 )
-                if not every_step or (count < request.enough and len(writes) < _MAX_HELD_WRITES):
+                nbytes = sum(one.rows.nbytes for one in writes)
+                has_room = len(writes) < _MAX_HELD_WRITES and nbytes < 2 * _MAX_HELD_NBYTES
+                if not every_step or (count < request.enough and has_room):
                     return None
             rows = np.concatenate([one.rows for one in writes])
             has_next = request.has_next and request.row_nbytes >= MIN_NBYTES
