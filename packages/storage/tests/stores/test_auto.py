@@ -101,6 +101,9 @@ def test_each_setting_takes_its_own_candidate():
         "against raw (2.0 times less, time 0.5), small (100 times less, time 9)"
     )
     assert "'speed': the same" in explain([raw], MEMORY)
+    # Where nothing is smaller by more than a few bytes, it is not worth any time.
+    slow = Candidate("slow", 0.495, 300, is_strong=True)
+    assert pick([raw, slow], MEMORY) is raw
     # Nothing is as fast as Stable-Baselines3's buffer: the fastest is as close as can be.
     assert pick([balanced, small], SPEED) is balanced
 
