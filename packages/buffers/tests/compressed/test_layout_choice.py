@@ -165,6 +165,23 @@ def test_stacked_images_are_frames_whatever_changes():
     assert buffer.memory_report().keys[0].codec.startswith("frames (4 x ")
 
 
+@pytest.mark.parametrize("n_envs", [4, 64])
+def test_environments_that_look_different_are_not_taken_for_changes(n_envs):
+    """Each has a ground of its own, on which a dot moves."""
+    space = spaces.Box(0, 255, (40, 40), np.uint8)
+    ground = np.random.default_rng(0).integers(0, 256, (n_envs, 40, 40), dtype=np.uint8)
+    buffer = CompressedReplayBuffer(2000 * n_envs, space, ACTIONS, "cpu", n_envs)
+    images = [ground.copy() for _ in range(70)]
+    for number, image in enumerate(images):
+        image[:, number % 30 : number % 30 + 3, 5] = 0
+    for before, after in pairwise(images):
+        buffer.add(before, after, np.zeros((n_envs, 1)), np.zeros(n_envs), np.zeros(n_envs), [{}] * n_envs)
+    report = buffer.memory_report().keys[0]
+    assert report.codec.startswith("frames (1 x 1600 bytes; ")
+    estimate = float(report.choice.partition("(")[2].partition(" times")[0])
+    assert 50 < estimate < 200  # about 22 bytes of 3,200, with what an observation takes besides
+
+
 @pytest.mark.parametrize("images", [walking, noise])
 @pytest.mark.parametrize("after", [5, 60], ids=["before the choice", "after it"])
 @pytest.mark.parametrize("way", ["pickle", "deepcopy", "checkpoint"])

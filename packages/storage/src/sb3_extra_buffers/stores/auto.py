@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import pairwise, starmap
 from typing import Any
 
 import numpy as np
@@ -312,27 +311,35 @@ def _decoding(trial: Trial, nbytes: float, payload: float) -> float:
 
 @dataclass(frozen=True)
 class Changes:
-    """Frames in the order in which they came, each different from the one before it.
+    """Frames of one stream after the other, in the order in which they came, each different from the one before it.
 
     :param geometry: how frames lie in an observation
     :param planes: 1, or 2 with next observations
     :param frames: shape ``(n, geometry.frame_nbytes)``
+    :param firsts: for each frame, the index of the first one of its stream, which is its reference frame
     :param observations: number of observations that they were found in
     """
 
     geometry: FrameGeometry
     planes: int
     frames: Bytes
+    firsts: Sequence[int]
     observations: int
 
+    @property
+    def changed(self) -> list[int]:
+        """The indices of frames that come after another one of their stream."""
+        return [index for index, first in enumerate(self.firsts) if first != index]
+
     def chunks(self, size: int) -> list[tuple[Bytes, float]]:
-        """The frames after the first, which is their reference frame, packed as chunks of this size; for each chunk,
-        which share of a complete one it is.
+        """The frames after the first of each stream, packed as chunks of this size; for each chunk, which share of a
+        complete one it is.
         """
-        frames, found = self.frames, []
-        for begin in range(1, len(frames), size):
-            chunk = [frames[0], *frames[begin : begin + size]]
-            patches = list(starmap(patch, pairwise(chunk)))
+        frames, changed, found = self.frames, self.changed, []
+        for begin in range(0, len(changed), size):
+            some = changed[begin : begin + size]
+            before = [self.firsts[some[0]], *(index - 1 for index in some[1:])]
+            patches = [patch(frames[old], frames[new]) for old, new in zip(before, some)]
             counts = np.array([len(steps) // 2 for steps, _ in patches], count_dtype(frames.shape[1]))
             parts = [counts.view(np.uint8), *(steps for steps, _ in patches), *(content for _, content in patches)]
             found.append((np.concatenate(parts), len(patches) / size))
@@ -340,7 +347,7 @@ class Changes:
 
     def candidate(self, label: str, how: Preference, parts: list[_Part]) -> Candidate:
         """Chunks as a candidate, by what is known about them."""
-        geometry, count, size = self.geometry, len(self.frames) - 1, how.chunk
+        geometry, count, size = self.geometry, len(self.changed), how.chunk
         plain = self.planes * geometry.row_nbytes
         time = _WRITE_COST * plain + _GATHER_COST * geometry.frame_nbytes
         # On average, half of a chunk comes before the newest frame, and older frames may be in the chunk before it.
@@ -374,7 +381,7 @@ def frame_candidates(changes: Changes, sizes: Sequence[int]) -> list[Candidate]:
     :param changes: frames to try
     :param sizes: sizes of chunks that go through a codec
     """
-    count, raw = len(changes.frames) - 1, changes.geometry.frame_nbytes
+    count, raw = len(changes.changed), changes.geometry.frame_nbytes
     speed, memory = PREFERENCES[SPEED], PREFERENCES[MEMORY]
     parts, is_small = [], True
     for chunk, share in changes.chunks(speed.chunk):

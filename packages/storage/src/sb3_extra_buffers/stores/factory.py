@@ -510,15 +510,21 @@ class _FrameChooser:
         streams = np.concatenate([write.cells for write in writes if not write.is_next] or [writes[0].cells])
         newest = np.ascontiguousarray(geometry.split(rows)[:, -1])
         frames: list[Bytes] = []
+        firsts: list[int] = []
         for stream in range(request.streams):
             own = newest[streams % request.streams == stream]
             is_new = np.ones(len(own), np.bool_)
             is_new[1:] = (own[1:] != own[:-1]).any(axis=1)
+            firsts += [len(frames)] * int(np.count_nonzero(is_new))
             frames += list(own[is_new])
-        if (newest == newest[0]).all():
-            return []
         few = frames[: 2 * ENOUGH]
-        changes = Changes(geometry, request.planes, np.stack(few), max(1, len(rows) * len(few) // len(frames)))
+        changes = Changes(geometry, request.planes, np.stack(few), firsts[: len(few)], 0)
+        if not changes.changed:
+            return []
+        # What begins a stream is no change, neither of a frame nor of an observation.
+        begun = len({*firsts})
+        share = len(changes.changed) / (len(frames) - begun)
+        changes = replace(changes, observations=max(1, round((len(rows) - begun) * share)))
         sizes = {request.chunk(geometry)}
         short = replace(request, preference=Preference(max(_MIN_CHUNK, _SHORT_CHUNK * geometry.depth)))
         if short.slots_for(geometry) <= self._builder.heap_cells:
