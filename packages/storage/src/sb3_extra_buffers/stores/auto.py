@@ -191,11 +191,6 @@ class Trial:
         """How many times smaller the payloads are."""
         return self.raw_nbytes / self.nbytes
 
-    @property
-    def score(self) -> float:
-        """Size and time in one number; smaller is better."""
-        return self.nbytes * float(self.cost**_COST_EXPONENT)
-
 
 def pays(ratio: float) -> bool:
     """Whether compression by this factor is worth its time."""
@@ -251,11 +246,8 @@ class Candidate:
 
 
 def pick(candidates: Sequence[Candidate], prefer: str) -> Candidate:
-    """The candidate that a value of ``prefer`` takes; of equal ones, the first.
-
-    For the least memory, of those that take nearly the same the fastest: noise is not compressed for a few bytes.
-    """
-    if prefer == MEMORY:
+    """The candidate that a value of ``prefer`` takes; of equal ones, the first."""
+    if prefer == MEMORY:  # noise is not compressed for a few bytes
         limit = _NEARLY * min(one.memory for one in candidates)
         return min((one for one in candidates if one.memory <= limit), key=lambda one: one.time)
     candidates = [one for one in candidates if not one.is_strong]
@@ -265,10 +257,7 @@ def pick(candidates: Sequence[Candidate], prefer: str) -> Candidate:
 
 
 def explain(candidates: Sequence[Candidate], prefer: str) -> str:
-    """What was chosen, what the other values of ``prefer`` would take, and against what.
-
-    Memory and time are estimates, both relative to Stable-Baselines3's plain buffer.
-    """
+    """What was chosen, what other values of ``prefer`` would take, and against what; by estimates, relative to SB3."""
     chosen = pick(candidates, prefer)
     text = [f"prefer={prefer!r}: {chosen}"]
     for other in (BALANCED, SPEED, MEMORY):
@@ -332,9 +321,7 @@ class Changes:
         return [index for index, first in enumerate(self.firsts) if first != index]
 
     def chunks(self, size: int) -> list[tuple[Bytes, float]]:
-        """The frames after the first of each stream, packed as chunks of this size; for each chunk, which share of a
-        complete one it is.
-        """
+        """Frames that changed, packed as chunks of this size; for each chunk, which share of a complete one it is."""
         frames, changed, found = self.frames, self.changed, []
         for begin in range(0, len(changed), size):
             some = changed[begin : begin + size]
@@ -440,16 +427,11 @@ def cells_chosen(candidates: Sequence[Candidate], prefer: str) -> Choice:
     return Choice(None, reason, text)
 
 
-def judge_content(cell: CellSpec, rows: Bytes, prefer: str = BALANCED, *, has_next: bool = True) -> Choice:
-    """Choose between no codec and every codec that is fit, on these rows, shape ``(n, cell.nbytes)``."""
-    return cells_chosen(cell_candidates(cell, rows, has_next=has_next), prefer)
-
-
 def choose_by_content(
     label: str, cell: CellSpec, rows: Bytes, prefer: str = BALANCED, *, has_next: bool = True
 ) -> Choice:
-    """The same, and log the choice. The label says what the rows are."""
-    choice = judge_content(cell, rows, prefer, has_next=has_next)
+    """Choose between no codec and every codec that is fit, on these rows, shape ``(n, cell.nbytes)``, and log it."""
+    choice = cells_chosen(cell_candidates(cell, rows, has_next=has_next), prefer)
     log_choice(label, choice)
     return choice
 
@@ -462,11 +444,9 @@ def log_choice(label: str, choice: Choice) -> None:
 
 def choose_for_chunks(role: Role, chunk: Bytes) -> Trial:
     """Choose the codec for chunks of frames, on the first of them."""
-    return _best(try_codecs(role, CellSpec(np.uint8, len(chunk)), chunk[np.newaxis], special=False))
-
-
-def _best(trials: list[Trial]) -> Trial:
-    return min([trial for trial in trials if pays(trial.ratio)] or trials, key=lambda trial: trial.score)
+    trials = try_codecs(role, CellSpec(np.uint8, len(chunk)), chunk[np.newaxis], special=False)
+    paying = [trial for trial in trials if pays(trial.ratio)]
+    return min(paying or trials, key=lambda trial: trial.nbytes * float(trial.cost**_COST_EXPONENT))
 
 
 #: Bytes that the strongest codec is chosen by.

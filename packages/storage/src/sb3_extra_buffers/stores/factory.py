@@ -517,14 +517,13 @@ class _FrameChooser:
             is_new[1:] = (own[1:] != own[:-1]).any(axis=1)
             firsts += [len(frames)] * int(np.count_nonzero(is_new))
             frames += list(own[is_new])
-        few = frames[: 2 * ENOUGH]
-        changes = Changes(geometry, request.planes, np.stack(few), firsts[: len(few)], 0)
-        if not changes.changed:
+        few, begun = frames[: 2 * ENOUGH], len({*firsts})
+        changed = len(few) - len({*firsts[: len(few)]})
+        if not changed:
             return []
         # What begins a stream is no change, neither of a frame nor of an observation.
-        begun = len({*firsts})
-        share = len(changes.changed) / (len(frames) - begun)
-        changes = replace(changes, observations=max(1, round((len(rows) - begun) * share)))
+        observations = max(1, (len(rows) - begun) * changed // (len(frames) - begun))
+        changes = Changes(geometry, request.planes, np.stack(few), firsts[: len(few)], observations)
         sizes = {request.chunk(geometry)}
         short = replace(request, preference=Preference(max(_MIN_CHUNK, _SHORT_CHUNK * geometry.depth)))
         if short.slots_for(geometry) <= self._builder.heap_cells:
