@@ -160,6 +160,29 @@ def test_episodes_stay_apart_if_an_interrupted_last_step_is_not_added_again(walk
             same(episodes(buffer), episodes(expected), where)
 
 
+def test_episodes_of_an_interrupted_reset_are_never_sampled(walk, same):
+    theirs, ours, _, _ = KINDS["her"]
+    steps = steps_of("her", walk)
+    expected = filled(theirs, "her", ROWS, steps)
+    expected.reset()
+    expected.ep_length[:], expected._current_ep_start[:] = 0, 0  # Stable-Baselines3 keeps them
+    expected.add(*copy.deepcopy(steps[0]))
+    full = filled(ours, "her", ROWS + 1, steps)
+    counted = Interrupt()
+    counted.run(copy.deepcopy(full).reset)
+    seen = set()
+    for at in range(1, counted.lines + 1):
+        buffer = copy.deepcopy(full)
+        with pytest.raises(KeyboardInterrupt):
+            Interrupt(at).run(buffer.reset)
+        seen.add(is_reset := not buffer.size())
+        if is_reset:
+            buffer.add(*copy.deepcopy(steps[0]))
+            for name in ("ep_length", "_current_ep_start"):
+                same(getattr(buffer, name), getattr(expected, name), f"line {at}")
+    assert seen == {True, False}
+
+
 def test_hindsight_never_samples_a_row_that_is_partly_overwritten(walk, idle):
     _, ours, space, _ = KINDS["her"]
     steps = steps_of("her", walk)

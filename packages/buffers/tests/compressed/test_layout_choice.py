@@ -165,6 +165,23 @@ def test_stacked_images_are_frames_whatever_changes():
     assert buffer.memory_report().keys[0].codec.startswith("frames (4 x ")
 
 
+@pytest.mark.parametrize("n_envs", [4, 64])
+def test_environments_that_look_different_are_not_taken_for_changes(n_envs):
+    """Each has a ground of its own, on which a dot moves."""
+    space = spaces.Box(0, 255, (40, 40), np.uint8)
+    ground = np.random.default_rng(0).integers(0, 256, (n_envs, 40, 40), dtype=np.uint8)
+    buffer = CompressedReplayBuffer(2000 * n_envs, space, ACTIONS, "cpu", n_envs)
+    images = [ground.copy() for _ in range(70)]
+    for number, image in enumerate(images):
+        image[:, number % 30 : number % 30 + 3, 5] = 0
+    for before, after in pairwise(images):
+        buffer.add(before, after, np.zeros((n_envs, 1)), np.zeros(n_envs), np.zeros(n_envs), [{}] * n_envs)
+    report = buffer.memory_report().keys[0]
+    assert report.codec.startswith("frames (1 x 1600 bytes; ")
+    estimate = float(report.choice.partition("(")[2].partition(" times")[0])
+    assert 50 < estimate < 200  # about 22 bytes of 3,200, with what an observation takes besides
+
+
 @pytest.mark.parametrize("images", [walking, noise])
 @pytest.mark.parametrize("after", [5, 60], ids=["before the choice", "after it"])
 @pytest.mark.parametrize("way", ["pickle", "deepcopy", "checkpoint"])
@@ -183,6 +200,29 @@ def test_a_copy_goes_on_like_the_original(images, after, way, tmp_path, no_waiti
         plain.add(*step)
     same(buffer, plain)
     assert STORED[images] in buffer.memory_report().keys[0].codec
+
+
+@pytest.mark.parametrize("prefer", ["speed", "balanced", "memory"])
+@pytest.mark.parametrize("way", ["pickle", "checkpoint"])
+def test_a_copy_of_what_never_changed_stores_frames_in_the_same_way(prefer, way, tmp_path):
+    space = spaces.Box(0, 255, (32, 32), np.uint8)
+    buffer = CompressedReplayBuffer(1000, space, ACTIONS, "cpu", prefer=prefer)
+    step = np.zeros((1, 1), np.int64), np.zeros(1), np.zeros(1), [{}]
+    for _ in range(300):
+        buffer.add(*[np.full((1, 32, 32), 7, np.uint8)] * 2, *step)
+    if way == "checkpoint":
+        buffer.save(tmp_path / "buffer")
+        twin = CompressedReplayBuffer.load(tmp_path / "buffer", "cpu")
+    else:
+        twin = pickle.loads(pickle.dumps(buffer))
+    found = buffer.memory_report().keys[0].codec
+    assert found.startswith("frames (1 x 1024 bytes; ")  # the choice was made
+    assert twin.memory_report().keys[0].codec == found
+    for image in np.random.default_rng(0).integers(0, 256, (100, 1, 32, 32), np.uint8):
+        for one in (buffer, twin):
+            one.add(image, image, *step)
+    assert twin.memory_report().keys == buffer.memory_report().keys
+    same(twin, buffer)
 
 
 def test_a_reset_keeps_the_choice_and_forgets_the_rest():

@@ -15,7 +15,7 @@ from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize, VecTra
 from stacked_scenes import EVENTS, KINDS, STACKS, Scene, add, make, sampled
 
 from sb3_extra_buffers import frames
-from sb3_extra_buffers.compressed import CompressedReplayBuffer
+from sb3_extra_buffers.compressed import CompressedPrioritizedReplayBuffer, CompressedReplayBuffer
 from sb3_extra_buffers.errors import ParameterError
 
 #: Stacks whose frames are contiguous in an observation.
@@ -73,6 +73,23 @@ def test_one_pair_that_is_no_shift_makes_the_batch_separate():
     add([ours], scene, ["junk"], 29)
     assert not overlaps(ours.sample(200))
     assert ours.sample(200).observations.is_contiguous()
+
+
+def test_prioritized_batches_overlap():
+    scene = Scene("gray first", 1, seed=3)
+    buffers = [
+        CompressedPrioritizedReplayBuffer(30, scene.space, spaces.Discrete(4), "cpu", layout="frames", overlap=overlap)
+        for overlap in (False, True)
+    ]
+    for number in range(40):
+        add(buffers, scene, ["shift"], number)
+    batches = []
+    for buffer in buffers:
+        np.random.seed(0)
+        batches.append(buffer.sample(20))
+    assert [overlaps(batch) for batch in batches] == [False, True]
+    assert th.equal(batches[0].observations, batches[1].observations)
+    assert th.equal(batches[0].next_observations, batches[1].next_observations)
 
 
 @pytest.mark.parametrize("stack", ["gray last", "colour last", "not stacked"])
@@ -210,7 +227,8 @@ def test_learning_from_batches_that_overlap_changes_no_weight(kind, continuous, 
         CompressedReplayBuffer, "sample", lambda self, *args, **more: _noted(seen, sample(self, *args, **more))
     )
     try:
-        for storage in (None, {"layout": "frames"}, {"layout": "frames", "overlap": True}):
+        # By default, batches overlap once it is chosen how to store images; frames that are asked for do so at once.
+        for storage in (None, {"overlap": False}, {"overlap": True, "layout": "frames"}):
             env = stacked(continuous)
             ours = {"replay_buffer_class": CompressedReplayBuffer, "replay_buffer_kwargs": storage}
             model = kind(

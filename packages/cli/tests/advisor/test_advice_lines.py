@@ -47,8 +47,10 @@ def test_the_lines_for_a_file_make_a_buffer_that_keeps_all_and_claims_little(nam
 
 def test_cells_stay_cells_in_a_file_and_frames_stay_frames(wandering, noise):
     for stream, layout in ((wandering, None), (noise, "cells")):
-        auto = advise(stream, codecs=["none"], **FEW).measured[1]
-        assert options_in_a_file(stream, auto, 1000, "folder").get("layout") == layout
+        automatic = advise(stream, codecs=["none"], **FEW).measured[1:4]
+        assert [one.candidate.name for one in automatic] == ["auto", "auto speed", "auto memory"]
+        for auto in automatic:
+            assert options_in_a_file(stream, auto, 1000, "folder").get("layout") == layout
 
 
 def test_without_a_heap_for_files_there_are_no_lines_for_one(wandering, monkeypatch):

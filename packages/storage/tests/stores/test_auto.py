@@ -25,7 +25,6 @@ from sb3_extra_buffers.stores.auto import (
     choose_by_space,
     choose_for_chunks,
     explain,
-    judge_content,
     pick,
 )
 
@@ -101,6 +100,9 @@ def test_each_setting_takes_its_own_candidate():
         "against raw (2.0 times less, time 0.5), small (100 times less, time 9)"
     )
     assert "'speed': the same" in explain([raw], MEMORY)
+    # Where nothing is smaller by more than a few bytes, it is not worth any time.
+    slow = Candidate("slow", 0.495, 300, is_strong=True)
+    assert pick([raw, slow], MEMORY) is raw
     # Nothing is as fast as Stable-Baselines3's buffer: the fastest is as close as can be.
     assert pick([balanced, small], SPEED) is balanced
 
@@ -120,7 +122,7 @@ def test_candidates_are_compared_by_what_their_codecs_declare():
             cost = max(1.4, 0.2 * declared[name].decode_cost) * cell.nbytes + 1.6 * declared[name].decode_cost * payload
             assert one.time == pytest.approx((cost + declared[name].call_cost) / (3 * cell.nbytes), rel=1e-6)
             assert one.memory == pytest.approx((payload + 17) / (2 * cell.nbytes), rel=1e-6)
-    own = judge_content(cell, rows)
+    own = choose_by_content("x", cell, rows)
     assert own.codec.spec.name == min(by_name.values(), key=lambda one: one.memory * one.time).codec.spec.name
 
 
@@ -251,7 +253,7 @@ def fake(install):
 
 
 def chosen(rows=HALF, prefer=BALANCED):
-    codec = judge_content(CELL, rows, prefer).codec
+    codec = choose_by_content("x", CELL, rows, prefer).codec
     return None if codec is None else codec.spec.name
 
 
@@ -393,7 +395,7 @@ def test_the_choice_is_the_same_in_every_process():
     program = (
         "import numpy as np; from sb3_extra_buffers.codecs import CellSpec; from sb3_extra_buffers.stores import auto\n"
         "rows = np.kron(np.arange(16, dtype=np.uint8).reshape(4, 4), np.ones((10, 10), np.uint8)).reshape(1, -1)\n"
-        "found = auto.judge_content(CellSpec(np.uint8, 1600), rows, 'memory')\n"
+        "found = auto.choose_by_content('x', CellSpec(np.uint8, 1600), rows, 'memory')\n"
         "chunks = [auto.choose_for_chunks(role, rows[0]).codec.spec for role in auto.Role]\n"
         "print(found.codec.spec, found.reason, *chunks)"
     )
@@ -407,6 +409,6 @@ def test_the_choice_is_the_same_in_every_process():
         ).stdout
         for seed in ("1", "2", "3")
     }
-    own = judge_content(CELL, BLOCKY, MEMORY)
+    own = choose_by_content("x", CELL, BLOCKY, MEMORY)
     chunks = [choose_for_chunks(role, BLOCKY[0]).codec.spec for role in Role]
     assert [" ".join(map(str, (own.codec.spec, own.reason, *chunks))) + "\n"] == [*runs]

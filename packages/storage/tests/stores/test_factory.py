@@ -182,6 +182,15 @@ def test_auto_waits_for_content_and_chooses_once_for_all_stores_of_a_request(cap
     assert (read(b, 0) == 7).all()
 
 
+def test_large_observations_that_never_change_are_not_held_for_long():
+    (store,), _ = build_stores([request(cell=((1 << 20,), np.dtype(np.uint8)), cells=1000, streams=4)], Place())
+    for step in range(4):
+        assert store.describe().startswith("auto (not yet chosen")
+        store.write(np.arange(4 * step, 4 * step + 4), np.full((4, 1 << 20), 7, np.uint8))
+    assert store.stored_nbytes() < 1 << 20
+    assert (read(store, 0, 15) == 7).all()
+
+
 def test_each_request_has_its_own_choice():
     (a, b), _ = build_stores([request("a", prefer="memory"), request("b", prefer="memory")], Place())
     noise = np.random.default_rng(1).integers(0, 256, (5, 1, 1600), np.uint8)

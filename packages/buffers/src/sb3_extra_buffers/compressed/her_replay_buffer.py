@@ -13,6 +13,7 @@ from stable_baselines3.her.goal_selection_strategy import GoalSelectionStrategy
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from sb3_extra_buffers.checkpoints import State, StateError
+from sb3_extra_buffers.compressed.base import locked
 from sb3_extra_buffers.compressed.json import infos_from, infos_state
 from sb3_extra_buffers.compressed.replay_buffer import CompressedDictReplayBuffer
 from sb3_extra_buffers.errors import BufferStateError
@@ -53,12 +54,15 @@ class CompressedHerReplayBuffer(CompressedDictReplayBuffer, HerReplayBuffer):
         own["handle_timeout_termination"] = handle_timeout_termination
         super().__init__(buffer_size, observation_space, action_space, device, n_envs, **own, **storage)
 
+    @locked
     def reset(self) -> None:
         """Forget all transitions and episodes."""
+        # Episodes first: after an interrupt, none of them refers to transitions that are gone.
+        self.ep_length.fill(0)
+        # One statement, as in _publish.
+        self.pos, self.full, self._current_ep_start = 0, False, np.zeros_like(self._current_ep_start)
         super().reset()
         self.ep_start.fill(0)
-        self.ep_length.fill(0)
-        self._current_ep_start.fill(0)
 
     def _arguments(self) -> dict[str, Any]:
         return {

@@ -252,7 +252,7 @@ class CompressedPrioritizedReplayBuffer(CompressedReplayBuffer):
         if self.n_steps > 1:
             samples = self._samples_type(**n_step_samples(self, rows, envs, self.n_steps, self.gamma, env))
         else:
-            samples = self._samples(transitions_at(self, cells), pairs_at(self, cells), env)
+            samples = self._samples(transitions_at(self, cells), pairs_at(self, cells, self._may_overlap), env)
         return samples._replace(weights=self.to_torch(weights), leaf_nodes_indices=numbers)
 
     def _arguments(self) -> dict[str, Any]:

@@ -28,10 +28,13 @@ def transitions_at(buffer: CompressedReplayBuffer, cells: Cells) -> Batch:
     return Batch(cells, actions, buffer.rewards.take(cells).reshape(-1, 1), dones.reshape(-1, 1))
 
 
-def pairs_at(buffer: CompressedReplayBuffer, cells: Cells) -> Pairs:
-    """Observations and next observations of these transitions, by key."""
+def pairs_at(buffer: CompressedReplayBuffer, cells: Cells, overlap: bool = False) -> Pairs:
+    """Observations and next observations of these transitions, by key.
+
+    :param overlap: whether the two may be views of one array
+    """
     if not buffer.optimize_memory_usage:
-        return buffer._storage.read_both(cells)
+        return buffer._storage.read_both(cells, overlap)
     rows, envs = np.divmod(cells, buffer.n_envs)
     following = (rows + 1) % buffer.buffer_size
     return {key: [array[rows, envs], array[following, envs]] for key, array in buffer._storage.observations.items()}

@@ -132,7 +132,7 @@ def options_in_a_file(stream: Stream, chosen: Measured, transitions: int, folder
     else:
         return None
     options = dict(chosen.candidate.options)
-    if measurement.stores_frames(stream) and chosen.stored_as != FRAMES and "prefer" not in options:
+    if measurement.stores_frames(stream) and chosen.stored_as != FRAMES:
         options["layout"] = CELLS  # in a file, "auto" would store images as frames that it stores as cells in memory
     capacity = math.ceil(_MARGIN * chosen.nbytes(transitions) / _ROUNDED) * _ROUNDED
     return {**options, "heap": name, "heap_kwargs": {plugin.local[0]: folder, "capacity": capacity}}

@@ -121,9 +121,9 @@ class DeviceStorage(ObservationStorage):
         for key, array in self.observations.items():
             codec, name = options.codec(None if key == NO_KEY else key), key or "observations"
             if key in self.frame_keys:
-                is_plain = options.prefer == SPEED if codec is None else registry.load(codec.name).identity
+                is_plain = options.preferred == SPEED if codec is None else registry.load(codec.name).identity
                 if not is_plain:
-                    through = f"prefer={options.prefer!r}" if codec is None else f"the codec {codec.name!r}"
+                    through = f"prefer={options.preferred!r}" if codec is None else f"the codec {codec.name!r}"
                     problem = f"frames of {name} have no path there with {through}: their chunks go through a codec"
                     hint = "Use compression_method='auto' and prefer='speed', or decode_on='auto'."
                     raise DeviceError(str(device), problem, hint)

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import pairwise, starmap
 from typing import Any
 
 import numpy as np
@@ -39,6 +38,8 @@ ROWS_TO_TRY = 32
 _COST_EXPONENT = 0.32
 #: Chunks that patches make this much smaller are not compressed: they are read fastest.
 SMALL_CHUNK = 8
+#: Estimates of memory that differ by less than this factor are equal.
+_NEARLY = 1.02
 
 # Times, in copies of as many bytes that are in a cache.
 
@@ -190,11 +191,6 @@ class Trial:
         """How many times smaller the payloads are."""
         return self.raw_nbytes / self.nbytes
 
-    @property
-    def score(self) -> float:
-        """Size and time in one number; smaller is better."""
-        return self.nbytes * float(self.cost**_COST_EXPONENT)
-
 
 def pays(ratio: float) -> bool:
     """Whether compression by this factor is worth its time."""
@@ -251,26 +247,25 @@ class Candidate:
 
 def pick(candidates: Sequence[Candidate], prefer: str) -> Candidate:
     """The candidate that a value of ``prefer`` takes; of equal ones, the first."""
-    if prefer != MEMORY:
-        candidates = [one for one in candidates if not one.is_strong]
+    if prefer == MEMORY:  # noise is not compressed for a few bytes
+        limit = _NEARLY * min(one.memory for one in candidates)
+        return min((one for one in candidates if one.memory <= limit), key=lambda one: one.time)
+    candidates = [one for one in candidates if not one.is_strong]
     if prefer == SPEED:
         candidates = [one for one in candidates if one.time <= 1] or [min(candidates, key=lambda one: one.time)]
     return min(candidates, key=lambda one: one.memory * one.time if prefer == BALANCED else one.memory)
 
 
 def explain(candidates: Sequence[Candidate], prefer: str) -> str:
-    """What was chosen, what the other values of ``prefer`` would take, and against what.
-
-    Memory and time are estimates, both relative to Stable-Baselines3's plain buffer.
-    """
+    """What was chosen, what other values of ``prefer`` would take, and against what; by estimates, relative to SB3."""
     chosen = pick(candidates, prefer)
     text = [f"prefer={prefer!r}: {chosen}"]
     for other in (BALANCED, SPEED, MEMORY):
         if other != prefer:
             found = pick(candidates, other)
             text.append(f"{other!r}: {'the same' if found is chosen else found}")
-    shown = {pick(candidates, one) for one in PREFERENCES}
-    others = [str(one) for one in candidates if one not in shown]
+    shown = {id(pick(candidates, one)) for one in PREFERENCES}  # a codec of others may have no hash
+    others = [str(one) for one in candidates if id(one) not in shown]
     return "; ".join([*text, *(["against " + ", ".join(others)] if others else [])])
 
 
@@ -305,27 +300,33 @@ def _decoding(trial: Trial, nbytes: float, payload: float) -> float:
 
 @dataclass(frozen=True)
 class Changes:
-    """Frames in the order in which they came, each different from the one before it.
+    """Frames of one stream after the other, in the order in which they came, each different from the one before it.
 
     :param geometry: how frames lie in an observation
     :param planes: 1, or 2 with next observations
     :param frames: shape ``(n, geometry.frame_nbytes)``
+    :param firsts: for each frame, the index of the first one of its stream, which is its reference frame
     :param observations: number of observations that they were found in
     """
 
     geometry: FrameGeometry
     planes: int
     frames: Bytes
+    firsts: Sequence[int]
     observations: int
 
+    @property
+    def changed(self) -> list[int]:
+        """The indices of frames that come after another one of their stream."""
+        return [index for index, first in enumerate(self.firsts) if first != index]
+
     def chunks(self, size: int) -> list[tuple[Bytes, float]]:
-        """The frames after the first, which is their reference frame, packed as chunks of this size; for each chunk,
-        which share of a complete one it is.
-        """
-        frames, found = self.frames, []
-        for begin in range(1, len(frames), size):
-            chunk = [frames[0], *frames[begin : begin + size]]
-            patches = list(starmap(patch, pairwise(chunk)))
+        """Frames that changed, packed as chunks of this size; for each chunk, which share of a complete one it is."""
+        frames, changed, found = self.frames, self.changed, []
+        for begin in range(0, len(changed), size):
+            some = changed[begin : begin + size]
+            before = [self.firsts[some[0]], *(index - 1 for index in some[1:])]
+            patches = [patch(frames[old], frames[new]) for old, new in zip(before, some)]
             counts = np.array([len(steps) // 2 for steps, _ in patches], count_dtype(frames.shape[1]))
             parts = [counts.view(np.uint8), *(steps for steps, _ in patches), *(content for _, content in patches)]
             found.append((np.concatenate(parts), len(patches) / size))
@@ -333,7 +334,7 @@ class Changes:
 
     def candidate(self, label: str, how: Preference, parts: list[_Part]) -> Candidate:
         """Chunks as a candidate, by what is known about them."""
-        geometry, count, size = self.geometry, len(self.frames) - 1, how.chunk
+        geometry, count, size = self.geometry, len(self.changed), how.chunk
         plain = self.planes * geometry.row_nbytes
         time = _WRITE_COST * plain + _GATHER_COST * geometry.frame_nbytes
         # On average, half of a chunk comes before the newest frame, and older frames may be in the chunk before it.
@@ -367,7 +368,7 @@ def frame_candidates(changes: Changes, sizes: Sequence[int]) -> list[Candidate]:
     :param changes: frames to try
     :param sizes: sizes of chunks that go through a codec
     """
-    count, raw = len(changes.frames) - 1, changes.geometry.frame_nbytes
+    count, raw = len(changes.changed), changes.geometry.frame_nbytes
     speed, memory = PREFERENCES[SPEED], PREFERENCES[MEMORY]
     parts, is_small = [], True
     for chunk, share in changes.chunks(speed.chunk):
@@ -426,16 +427,11 @@ def cells_chosen(candidates: Sequence[Candidate], prefer: str) -> Choice:
     return Choice(None, reason, text)
 
 
-def judge_content(cell: CellSpec, rows: Bytes, prefer: str = BALANCED, *, has_next: bool = True) -> Choice:
-    """Choose between no codec and every codec that is fit, on these rows, shape ``(n, cell.nbytes)``."""
-    return cells_chosen(cell_candidates(cell, rows, has_next=has_next), prefer)
-
-
 def choose_by_content(
     label: str, cell: CellSpec, rows: Bytes, prefer: str = BALANCED, *, has_next: bool = True
 ) -> Choice:
-    """The same, and log the choice. The label says what the rows are."""
-    choice = judge_content(cell, rows, prefer, has_next=has_next)
+    """Choose between no codec and every codec that is fit, on these rows, shape ``(n, cell.nbytes)``, and log it."""
+    choice = cells_chosen(cell_candidates(cell, rows, has_next=has_next), prefer)
     log_choice(label, choice)
     return choice
 
@@ -448,11 +444,9 @@ def log_choice(label: str, choice: Choice) -> None:
 
 def choose_for_chunks(role: Role, chunk: Bytes) -> Trial:
     """Choose the codec for chunks of frames, on the first of them."""
-    return _best(try_codecs(role, CellSpec(np.uint8, len(chunk)), chunk[np.newaxis], special=False))
-
-
-def _best(trials: list[Trial]) -> Trial:
-    return min([trial for trial in trials if pays(trial.ratio)] or trials, key=lambda trial: trial.score)
+    trials = try_codecs(role, CellSpec(np.uint8, len(chunk)), chunk[np.newaxis], special=False)
+    paying = [trial for trial in trials if pays(trial.ratio)]
+    return min(paying or trials, key=lambda trial: trial.nbytes * float(trial.cost**_COST_EXPONENT))
 
 
 #: Bytes that the strongest codec is chosen by.

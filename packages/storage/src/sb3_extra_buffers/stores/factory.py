@@ -294,7 +294,9 @@ class _CellBuilder:
                 count = len(writes[0].cells) + sum(
                     len(after.rows) for before, after in pairwise(writes) if not np.array_equal(before.rows, after.rows)
                 )
-                if not every_step or (count < request.enough and len(writes) < _MAX_HELD_WRITES):
+                nbytes = sum(one.rows.nbytes for one in writes)
+                has_room = len(writes) < _MAX_HELD_WRITES and nbytes < 2 * _MAX_HELD_NBYTES
+                if not every_step or (count < request.enough and has_room):
                     return None
             rows = np.concatenate([one.rows for one in writes])
             has_next = request.has_next and request.row_nbytes >= MIN_NBYTES
@@ -485,6 +487,7 @@ class _FrameChooser:
             candidates = self._candidates([*held, write], geometry)
             if candidates:
                 return self._chosen(candidates, geometry)
+            self._how = self._request.preference  # saved, so that a loaded buffer stores frames in the same way
         return self.construct(geometry)
 
     def _chosen(self, candidates: list[Candidate], geometry: FrameGeometry) -> ObservationStore:
@@ -507,15 +510,20 @@ class _FrameChooser:
         streams = np.concatenate([write.cells for write in writes if not write.is_next] or [writes[0].cells])
         newest = np.ascontiguousarray(geometry.split(rows)[:, -1])
         frames: list[Bytes] = []
+        firsts: list[int] = []
         for stream in range(request.streams):
             own = newest[streams % request.streams == stream]
             is_new = np.ones(len(own), np.bool_)
             is_new[1:] = (own[1:] != own[:-1]).any(axis=1)
+            firsts += [len(frames)] * int(np.count_nonzero(is_new))
             frames += list(own[is_new])
-        if (newest == newest[0]).all():
+        few, begun = frames[: 2 * ENOUGH], len({*firsts})
+        changed = len(few) - len({*firsts[: len(few)]})
+        if not changed:
             return []
-        few = frames[: 2 * ENOUGH]
-        changes = Changes(geometry, request.planes, np.stack(few), max(1, len(rows) * len(few) // len(frames)))
+        # What begins a stream is no change, neither of a frame nor of an observation.
+        observations = max(1, (len(rows) - begun) * changed // (len(frames) - begun))
+        changes = Changes(geometry, request.planes, np.stack(few), firsts[: len(few)], observations)
         sizes = {request.chunk(geometry)}
         short = replace(request, preference=Preference(max(_MIN_CHUNK, _SHORT_CHUNK * geometry.depth)))
         if short.slots_for(geometry) <= self._builder.heap_cells:
@@ -582,9 +590,13 @@ class _FrameChooser:
         if "how" not in state.facts:
             return PREFERENCES[self._request.prefer] if self._builder.cells is not None else None
         try:
-            return Preference.from_json(state.fact("how", dict))
+            how = Preference.from_json(state.fact("how", dict))
         except (ValueError, KeyError, TypeError) as error:
             raise StateError(f"frames cannot be stored as {state.facts['how']!r}") from error
+        request = replace(self._request, preference=how)
+        if request.slots_for(self._geometry(state.numbers("geometry", 3))) > self._builder.heap_cells:
+            raise StateError(f"chunks of {how.chunk} frames take more than {self._builder.heap_cells} cells")
+        return how
 
     def _geometry(self, numbers: Any) -> FrameGeometry:
         for geometry in self._request.geometries:
