@@ -60,18 +60,19 @@ class _Idle(gym.Env[Any, Any]):
 def class_cases() -> Iterator[Case]:
     """What is kept in blocks of arrays, dictionaries, rollouts and goals."""
     # Arrays of more than 4 KB are not in the manifest, which says where they are.
-    yield _replay("blocks", CompressedReplayBuffer(1200, _IMAGE, _ACTIONS, "cpu", _N_ENVS, layout="cells"))
-    yield _replay("dict", CompressedDictReplayBuffer(16, _DICT, _ACTIONS, "cpu", _N_ENVS))
+    cells: Any = {"layout": "cells", "compression_method": "gzip"}
+    yield _replay("blocks", CompressedReplayBuffer(1200, _IMAGE, _ACTIONS, "cpu", _N_ENVS, **cells))
+    yield _replay("dict", CompressedDictReplayBuffer(16, _DICT, _ACTIONS, "cpu", _N_ENVS, **cells))
     for label, kind, space, steps in (
         ("rollout", CompressedRolloutBuffer, _IMAGE, 5),
         ("rollout full", CompressedRolloutBuffer, _IMAGE, 8),
         ("rollout dict", CompressedDictRolloutBuffer, _DICT, 8),
     ):
-        rollout: Any = kind(8, space, _ACTIONS, "cpu", n_envs=_N_ENVS, layout="cells")
+        rollout: Any = kind(8, space, _ACTIONS, "cpu", n_envs=_N_ENVS, **cells)
         _collect(rollout, steps)
         yield Case(label, rollout, _use_rollout)
     env = DummyVecEnv([_Idle] * _N_ENVS)
-    goals = CompressedHerReplayBuffer(16, _GOALS, _ACTIONS, env, "cpu", _N_ENVS, copy_info_dict=True)
+    goals = CompressedHerReplayBuffer(16, _GOALS, _ACTIONS, env, "cpu", _N_ENVS, copy_info_dict=True, **cells)
     yield _replay("goals", goals, env=env)
 
 

@@ -134,11 +134,16 @@ SAID = [
         advised("palette", "sample_to_sb3", "cells zstd.+"),
     ),
     ("docs/choosing.md", r"about (\d) times as long to read", about, slower_as_frames("rgb", "zstd/1")),
-    ("docs/choosing.md", r"They are about (\d) times smaller", about, advised("rgb", "times_smaller", "auto")),
+    (
+        "docs/choosing.md",
+        r"through a codec are about (\d) times smaller",
+        about,
+        advised("rgb", "times_smaller", "auto"),
+    ),
     ("docs/choosing.md", r"a batch takes about (\d) times", about, advised("rgb", "sample_to_sb3", "auto")),
     (
         "docs/choosing.md",
-        r"every step: (\d) to (\d) times smaller",
+        r"a codec makes them (\d) to (\d) times smaller",
         spans,
         advised("rgb", "times_smaller", "auto|cells lz4-block/-4"),
     ),

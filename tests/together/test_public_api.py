@@ -13,6 +13,7 @@ RECORDED = json.loads(Path(__file__).with_name("public_api.json").read_text())
 EXTENDED = {
     "CodecPlugin": ", automatic=…, identity=…)",
     "KeyReport": ", choice=…)",
+    "Measured": ", choices=…)",
     "HeapPlugin": ", grows=…, in_memory=…, fits_worst_case=…, local=…)",
 }
 

@@ -107,7 +107,10 @@ class DeferredStore:
             for held in self._held:
                 try:
                     held.apply(store)
-                except HeapFullError as error:  # noqa: PERF203 - these rows are lost; later ones may fit
+                except HeapFullError as error:
+                    if isinstance(error.__cause__, MemoryError):
+                        raise  # memory that is refused now may be granted later: the held writes stay
+                    # These rows are lost; later ones may fit.
                     problem = problem or replace(error, never_fits=False)  # said of them, not of what is written now
             # Published only now: whatever stops the replay, the held writes are still here.
             self.chosen, self._held = store, []
