@@ -76,7 +76,7 @@ def test_buffers_of_sb3_contrib_work_or_say_which_extra_they_need():
 def test_buffers_work_with_what_is_installed():
     frames = np.repeat(np.arange(101, dtype=np.uint8), 400).reshape(101, 1, 20, 20)
     space = spaces.Box(0, 255, (20, 20), np.uint8)
-    buffer = compressed.CompressedReplayBuffer(60, space, spaces.Discrete(2), device="cpu")
+    buffer = compressed.CompressedReplayBuffer(60, space, spaces.Discrete(2), device="cpu", prefer="memory")
     for step in range(100):
         buffer.add(frames[step], frames[step + 1], np.zeros(1, int), np.array([step]), np.zeros(1), [{}])
     sample = buffer.sample(200)

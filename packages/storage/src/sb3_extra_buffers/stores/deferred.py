@@ -107,7 +107,7 @@ class DeferredStore:
             for held in self._held:
                 try:
                     held.apply(store)
-                except HeapFullError as error:
+                except HeapFullError as error:  # noqa: PERF203 - each write may fail by itself
                     if isinstance(error.__cause__, MemoryError):
                         raise  # memory that is refused now may be granted later: the held writes stay
                     # These rows are lost; later ones may fit.
