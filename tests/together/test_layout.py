@@ -48,7 +48,7 @@ NEW_SINCE = {
     [
         # The aim is 5,000 lines for the core, and 17,500 for what was one distribution before 1.0.
         (["core"], 5_650, 45),
-        (["core", "storage", "buffers", "cli", "heap-mmap"], 19_700, 140),
+        (["core", "storage", "buffers", "cli", "heap-mmap"], 19_750, 140),
     ],
     ids=["core", "former core"],
 )

@@ -114,7 +114,9 @@ def test_all_observations_are_read_by_one_call(monkeypatch, screen):
     for number in range(40):
         buffer.add(images[number], images[number + 1], np.zeros(1), np.zeros(1), np.zeros(1), [{}])
     calls, read = [], buffer._storage.read_both
-    monkeypatch.setattr(buffer._storage, "read_both", lambda cells: calls.append(len(cells)) or read(cells))
+    monkeypatch.setattr(
+        buffer._storage, "read_both", lambda cells, *more: calls.append(len(cells)) or read(cells, *more)
+    )
     found = buffer.sample_sequences(8, 5, 2)
     assert calls == [int(found.mask.sum())]
     assert found.observations.dtype == th.uint8

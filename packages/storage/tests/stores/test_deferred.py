@@ -218,3 +218,26 @@ def test_held_rows_that_do_not_fit_are_lost_and_the_others_are_stored():
     store.write(np.array([5]), small(5))
     assert store.holds(np.arange(6)).tolist() == [False] * 4 + [True] * 2
     assert read(store, 4, 5) == [4, 5]
+
+
+class RefusedOnce(RawStore):
+    """The system refuses the memory of its first write."""
+
+    was_refused = False
+
+    def write(self, cells, obs, next_obs=None, /):
+        if not self.was_refused:
+            self.was_refused = True
+            raise HeapFullError("memory", 8, 0) from MemoryError()
+        super().write(cells, obs, next_obs)
+
+
+def test_held_rows_stay_if_memory_was_refused():
+    store = DeferredStore(6, 8, ChooseLate(3, RefusedOnce(6, 8)))
+    store.write(np.array([1]), small(1))
+    store.write(np.array([2]), small(2))
+    with pytest.raises(HeapFullError):
+        store.write(np.array([3]), small(3))
+    assert (store.chosen, read(store, 1, 2, 3)) == (None, [1, 2, 0])
+    store.write(np.array([3]), small(3))
+    assert read(store, 1, 2, 3) == [1, 2, 3]

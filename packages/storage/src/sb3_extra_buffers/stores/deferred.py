@@ -108,8 +108,8 @@ class DeferredStore:
                 try:
                     held.apply(store)
                 except HeapFullError as error:  # noqa: PERF203 - each write may fail by itself
-                    if isinstance(error.__cause__, MemoryError):
-                        raise  # memory that is refused now may be granted later: the held writes stay
+                    if _lacks_memory(error):
+                        raise  # the held writes stay: memory that is refused now may be granted later
                     # These rows are lost; later ones may fit.
                     problem = problem or replace(error, never_fits=False)  # said of them, not of what is written now
             # Published only now: whatever stops the replay, the held writes are still here.
@@ -156,6 +156,13 @@ class DeferredStore:
 
     def restore(self, state: State, /) -> None:
         self.chosen, self._held = self._chooser.restore(state)
+
+
+def _lacks_memory(error: BaseException | None) -> bool:
+    """Whether a heap was full because the system refused memory, not because of a limit of its own."""
+    while isinstance(error, HeapFullError):  # which is a MemoryError itself
+        error = error.__cause__
+    return isinstance(error, MemoryError)
 
 
 def resolve(store: ObservationStore) -> ObservationStore:
