@@ -113,9 +113,13 @@ def ours(folder: str, extras: str = "") -> str:
 
 
 def pytest(session: nox.Session, *args: str, report: str, env: dict[str, str] | None = None) -> None:
-    """Run pytest on both cores; the report is what the totals at the end of a CI run are made of."""
+    """Run pytest on both cores; the report is what the totals at the end of a CI run are made of.
+
+    Tests that take long stand beside each other, so an idle worker takes over tests of the other one.
+    """
     junit = REPORTS / f"{report.replace(',', '-')}.xml"
-    run(session, "pytest", "-q", "-n", "2", f"--junitxml={junit}", *args, *session.posargs, env=env)
+    options = ("-q", "-n", "2", "--dist", "worksteal", f"--junitxml={junit}")
+    run(session, "pytest", *options, *args, *session.posargs, env=env)
 
 
 def conformance_tests(folders: Iterable[str]) -> list[str]:
