@@ -125,7 +125,7 @@ def save_images():
 
 @pytest.fixture
 def same_samples(request):
-    """Check that two buffers return the same for the same seed, and that what they return is nobody else's.
+    """Check that two buffers return the same for the same seed, and that what they return shares no memory.
 
     A few images of each test are saved in ``debug_obs``, for people to look at.
     """

@@ -70,7 +70,7 @@ def test_what_is_not_installed_is_listed_with_the_command_that_installs_it(monke
     command = install_command("sb3-extra-buffers-codec-zstd")
     assert report.missing["zstd"] == command
     assert f"not installed: zstd: {command}" in render(report).splitlines()
-    assert report.healthy  # nobody needs all of them
+    assert report.healthy  # missing optional plugins are not a fault
 
 
 def test_two_distributions_with_one_name_are_shown_as_such(install):

@@ -39,7 +39,7 @@ def test_what_a_codec_does_not_take_is_refused_by_name_value_and_range(codec, me
 @pytest.mark.parametrize(
     ("name", "level", "hint"),
     [
-        ("plain", 16, ""),  # nobody who writes 16 means -16
+        ("plain", 16, ""),  # 16 is not taken for -16
         ("with-dash", 16, ""),
         ("plain", -3, " plain-3 means level -3; plain/3 is level 3."),
         ("with-dash", -3, " with-dash/-3 means level -3; with-dash/3 is level 3."),

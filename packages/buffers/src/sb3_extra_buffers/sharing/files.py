@@ -84,7 +84,7 @@ def create_file(
 
 def attach_file(path: str | os.PathLike[str], magic: bytes, kind: str) -> Bytes:
     """Map a file that another process has created; the error says what ``kind`` of file it should be."""
-    with Path(path).open("r+b", buffering=0) as file:  # reading and writing, which waits for nobody at a pipe
+    with Path(path).open("r+b", buffering=0) as file:  # reading and writing: a pipe does not block this
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ForeignFileError(str(path), f"it is a pipe or a device, {kind} is a regular file")
         head = file.read(_BEGIN_NBYTES)

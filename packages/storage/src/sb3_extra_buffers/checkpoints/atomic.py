@@ -82,7 +82,7 @@ def _remove_stale(target: Path) -> None:
 
 
 def try_lock(number: int) -> bool:
-    """Lock an open file or folder until it is closed. Returns whether nobody else has locked it."""
+    """Lock an open file or folder until it is closed. Returns whether no other process has locked it."""
     if fcntl is None:
         return True
     try:

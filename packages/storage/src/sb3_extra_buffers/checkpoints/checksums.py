@@ -74,7 +74,7 @@ class UnreadBytes:
     """Bytes of mapped files, of which each block is compared with its checksum before it is first read.
 
     Every check compares one block more than it must, so that after a while nothing is left to compare. A file that
-    nobody has mapped any more is not kept mapped for this.
+    nothing else maps is not kept mapped for this.
 
     :param contents: the bytes, in any number of files
     """

@@ -333,7 +333,7 @@ class _StoredArray:
             number, name, nbytes = blocked.block(index)
             file = segments.file_with(number, name, nbytes)
             if not is_verified:
-                file.check(name)  # here, because nobody can tell when a number in an array is read
+                file.check(name)  # here: reading a number of an array cannot be noticed later
             begin = index * BLOCK_NBYTES
             last, shift = runs[-1] if runs else None, file.offset(name) - begin
             if not can_map() or not is_page_aligned(begin, nbytes, shift):
