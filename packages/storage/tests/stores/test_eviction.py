@@ -148,7 +148,7 @@ def test_no_change_of_an_array_lets_numpy_run_signal_handlers(kernels, monkeypat
         target[key] = value
         made.append(key)
 
-    for module in ("frames.streams", "memory.publish", "heaps.memory"):
+    for module in ("frames.streams", "memory", "heaps.memory"):
         monkeypatch.setattr(sys.modules[f"sb3_extra_buffers.{module}"], "setitem", setitem)
     for capacity in (room_for(120, 2, 0.5), 1 << 30):
         played = Played(make(120, 2, capacity, kernels), 2)

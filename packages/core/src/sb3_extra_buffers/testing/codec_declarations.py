@@ -24,7 +24,6 @@ from sb3_extra_buffers.codecs import (
 from sb3_extra_buffers.errors import ParameterError
 from sb3_extra_buffers.memory import Bytes, FlatBytes
 from sb3_extra_buffers.testing.codec_subject import CODEC_RULES, CodecSubject, as_bytes, cases, decoded, sample
-from sb3_extra_buffers.testing.golden import read_golden
 from sb3_extra_buffers.testing.processes import attempted_imports, in_forked_child, in_fresh_process
 from sb3_extra_buffers.testing.rule import NotApplicable, expect, expect_raises
 
@@ -139,6 +138,8 @@ def parameters(subject: CodecSubject) -> None:
 
 @CODEC_RULES.rule("golden", "Payloads frozen by earlier versions decode to the cells that they were made of.")
 def golden(subject: CodecSubject) -> None:
+    from sb3_extra_buffers.testing.freeze import read_golden  # Python warns about a module that is imported, then run
+
     if subject.golden is None:
         raise NotApplicable("no file of frozen payloads was named")
     command = f"python -m sb3_extra_buffers.testing.freeze {subject.name} {subject.golden}"
