@@ -183,6 +183,35 @@ def test_episodes_of_an_interrupted_reset_are_never_sampled(walk, same):
     assert seen == {True, False}
 
 
+@pytest.mark.parametrize("is_read", [False, True], ids=["new", "read"])
+@pytest.mark.parametrize("kind", ROLLOUT)
+def test_an_interrupted_reset_forgets_a_whole_rollout_or_nothing_of_it(kind, is_read, walk, same):
+    def content(buffer):
+        parts = buffer.observations if isinstance(buffer.observations, dict) else {"": buffer.observations}
+        numbers = {name: getattr(buffer, name) for name in ("actions", "rewards", "values", "log_probs")}
+        return {**numbers, **{f"observations {key}": np.asarray(part) for key, part in parts.items()}}
+
+    theirs, ours, _, _ = KINDS[kind]
+    steps = steps_of(kind, walk)
+    full, following = filled(ours, kind, ROWS, steps), filled(theirs, kind, ROWS, steps[ROWS:])
+    if is_read:
+        assert list(full.get())
+    counted, before, seen = Interrupt(), content(full), set()
+    counted.run(copy.deepcopy(full).reset)
+    for at in range(1, counted.lines + 1):
+        buffer = copy.deepcopy(full)
+        with pytest.raises(KeyboardInterrupt):
+            Interrupt(at).run(buffer.reset)
+        seen.add(buffer.full)
+        if buffer.full:
+            same(content(buffer), before, f"line {at}")
+            continue
+        for step in steps[ROWS : 2 * ROWS]:
+            buffer.add(*copy.deepcopy(step))
+        same(content(buffer), content(following), f"line {at}")
+    assert seen == {True, False}
+
+
 def test_hindsight_never_samples_a_row_that_is_partly_overwritten(walk, idle):
     _, ours, space, _ = KINDS["her"]
     steps = steps_of("her", walk)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import torch as th
 from gymnasium import spaces
@@ -81,15 +81,18 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
     @locked
     def reset(self) -> None:
         """Forget the rollout."""
-        shape: Any = self.obs_shape
-        # Stable-Baselines3 allocates an array for all observations here; let it be an empty one.
-        self.obs_shape = dict.fromkeys(shape, (0,)) if isinstance(shape, dict) else (0,)  # type: ignore[assignment]
+        before, shape = vars(self).copy(), cast("Any", self.obs_shape)
         try:
+            # Stable-Baselines3 allocates an array for all observations here; let it be an empty one.
+            self.obs_shape = dict.fromkeys(shape, (0,)) if isinstance(shape, dict) else (0,)  # type: ignore[assignment]
             super().reset()
-        finally:
             self.obs_shape = shape
+            self._place_arrays()
+        except BaseException:  # an interrupt as well: nothing is forgotten, or all
+            vars(self).update(before)
+            raise
+        # The next rollout replaces what an interrupt leaves here.
         self._storage.clear()
-        self._place_arrays()
 
     @locked
     def add(
