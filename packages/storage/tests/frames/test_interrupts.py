@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sb3_extra_buffers import frames
-from sb3_extra_buffers.frames import FrameGeometry, publish
+from sb3_extra_buffers.frames import FrameGeometry, apply_changes
 from sb3_extra_buffers.frames.workbench import Workbench, play
 
 GEOMETRY = FrameGeometry(4, 1, 60)
@@ -113,5 +113,5 @@ def test_beginning_a_chunk_tells_its_slot_before_and_takes_other_changes_along()
 
 def test_changes_are_made_in_order():
     target = [0]
-    publish([(target, 0, 1), (target, 0, 2)])
+    apply_changes([(target, 0, 1), (target, 0, 2)])
     assert target == [2]

@@ -17,7 +17,7 @@ from sb3_extra_buffers.frames.kernels import (
     registry,
 )
 from sb3_extra_buffers.frames.numpy_kernels import REFERENCE
-from sb3_extra_buffers.frames.streams import Change, Streams, publish
+from sb3_extra_buffers.frames.streams import Change, Streams, apply_changes
 from sb3_extra_buffers.registry import hookimpl
 
 __all__ = [
@@ -35,10 +35,10 @@ __all__ = [
     "OverlappingKernels",
     "Places",
     "Streams",
+    "apply_changes",
     "contiguous_by",
     "create",
     "hookimpl",
-    "publish",
     "registry",
     "stacks",
     "whole",

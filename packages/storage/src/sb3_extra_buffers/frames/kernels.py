@@ -107,7 +107,7 @@ class FrameKernels(Protocol):
         which no heap can evict. The caller stores the complete chunk, begins the next one, and goes on.
 
         If an exception is raised meanwhile, each observation is stored completely or not at all. (See
-        :func:`~sb3_extra_buffers.frames.publish`; compiled code is not interrupted.)
+        :func:`~sb3_extra_buffers.frames.apply_changes`; compiled code is not interrupted.)
 
         :param streams: the streams to change
         :param references: the numbers of the observations, C-contiguous

@@ -11,7 +11,7 @@ import numpy as np
 from sb3_extra_buffers.frames.batch_memory import BatchMemory
 from sb3_extra_buffers.frames.kernels import Chunks, ChunkSource, KernelsPlugin, create
 from sb3_extra_buffers.frames.packing import Parsed, patch
-from sb3_extra_buffers.frames.streams import BLANK, MAX_BACK, NONE, PATTERNS, ZERO, Change, Streams, publish
+from sb3_extra_buffers.frames.streams import BLANK, MAX_BACK, NONE, PATTERNS, ZERO, Change, Streams, apply_changes
 from sb3_extra_buffers.memory import Bytes, Indices
 from sb3_extra_buffers.registry import hookimpl
 
@@ -316,7 +316,7 @@ class _Draft:
         if self._freed:
             changes += [(streams.free, free + number, slot) for number, slot in enumerate(self._freed)]
             changes.append((streams.numbers, 1, free + len(self._freed)))
-        publish(changes)
+        apply_changes(changes)
 
 
 def _known_places(streams: Streams, stream: int, frames: Bytes) -> list[_Place | None]:

@@ -41,7 +41,7 @@ _ANYTHING = 255
 Change = tuple[Any, Any, Any]
 
 
-def publish(changes: Sequence[Change]) -> None:
+def apply_changes(changes: Sequence[Change]) -> None:
     """Carry out assignments in one call of C code, which no interrupt can split: see ``publish`` of the memory package.
 
     The changes are a sequence, because a generator would run Python code in between. Their keys and values are numbers,
@@ -85,7 +85,7 @@ class OpenChunks:
 
     def begin(self, stream: int, base: Bytes) -> None:
         """Begin an empty chunk on a reference frame."""
-        publish(self.beginning(stream, base))
+        apply_changes(self.beginning(stream, base))
 
     def parts(self, stream: int, frames: int) -> list[Bytes]:
         """The bytes of a chunk with ``frames`` frames, in pieces that are valid until the next chunk is begun."""
@@ -219,7 +219,7 @@ class Streams:
             changes.append((self.free, free, complete))
             free += 1
         changes += [(self.numbers, 1, free), (self.numbers, 2, used), (self.open, stream, slot)]
-        publish([*changes, *self.filling.beginning(stream, base), *also])
+        apply_changes([*changes, *self.filling.beginning(stream, base), *also])
         return slot
 
     def clear(self, bases: Sequence[Bytes] = ()) -> None:
@@ -238,7 +238,7 @@ class Streams:
         changes += [(self.open, ..., first), (self.users, first, 1)]
         for stream, base in enumerate(bases if len(bases) else filling.base):
             changes += filling.beginning(stream, base)
-        publish(changes)
+        apply_changes(changes)
 
     @property
     def own(self) -> NDArray[np.int64]:

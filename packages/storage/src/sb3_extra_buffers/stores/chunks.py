@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sb3_extra_buffers.codecs import CellSpec, Codec, CodecSpec, bind, decode_batch
 from sb3_extra_buffers.errors import HeapStateError
-from sb3_extra_buffers.frames import Change, Chunks, FrameKernels, Known, Places, publish
+from sb3_extra_buffers.frames import Change, Chunks, FrameKernels, Known, Places, apply_changes
 from sb3_extra_buffers.heaps import DirectHeap, Heap, MovingHeap, StrictHeap, within_reach
 from sb3_extra_buffers.heaps.state import State, StateError, used, within
 from sb3_extra_buffers.memory import Bytes, ByteSource, Indices, untouched
@@ -131,7 +131,7 @@ class ChunkStore:
         self._end = max(self._end, slot + 1)
         self._addresses[slot] = 0
         if self._order is not None:
-            publish([(self.gone, slot, False), *self._order.appending(slot)])
+            apply_changes([(self.gone, slot, False), *self._order.appending(slot)])
 
     def beginning(self, slot: int) -> list[Change]:
         """The changes that make a slot that of an open chunk."""
@@ -155,7 +155,7 @@ class ChunkStore:
                 break
             slots.append(slot)
         if slots:
-            publish(self.losing(slots))  # again, if an interrupt comes before the last line
+            apply_changes(self.losing(slots))  # again, if an interrupt comes before the last line
             for slot in slots:
                 self._order.remove(slot)
         self.noted = evicted
@@ -323,7 +323,7 @@ class ChunkStore:
         else:  # saved by an earlier version: the positions in our rings grow with the age
             starts, _ = self._heap.locate(self._first + np.arange(self._end))
             for slot in np.argsort(starts, kind="stable")[np.count_nonzero(starts < 0) :].tolist():
-                publish(order.appending(slot))
+                apply_changes(order.appending(slot))
 
     def _specs(self) -> dict[str, CodecSpec | None]:
         return {"codec": self._codec, "fallback": self._fallback}
@@ -358,11 +358,11 @@ class _WriteOrder:
         before, after = self._before.item(slot + 1), self.after.item(slot + 1)
         if self.after.item(before) == slot + 1:
             own: list[Change] = [(self.after, slot + 1, 0), (self._before, slot + 1, 0)]
-            publish([(self.after, before, after), (self._before, after, before), *own])
+            apply_changes([(self.after, before, after), (self._before, after, before), *own])
 
     def clear(self) -> None:
         """Take all slots off the list."""
-        publish([(array, array.nonzero(), 0) for array in (self.after, self._before)])
+        apply_changes([(array, array.nonzero(), 0) for array in (self.after, self._before)])
 
     def link(self) -> None:
         """Complete a list of which only ``after`` is known. No entry is followed by two, so that it has an end."""
