@@ -47,8 +47,8 @@ NEW_SINCE = {
     ("packages", "most_lines", "most_files"),
     [
         # The aim is 5,000 lines for the core, and 17,500 for what was one distribution before 1.0.
-        (["core"], 5_590, 45),
-        (["core", "storage", "buffers", "cli", "heap-mmap"], 19_750, 140),
+        (["core"], 5_600, 45),
+        (["core", "storage", "buffers", "cli", "heap-mmap"], 19_720, 140),
     ],
     ids=["core", "former core"],
 )

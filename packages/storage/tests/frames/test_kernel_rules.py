@@ -1,6 +1,7 @@
 """The kit is held to its word: it passes what is honest and says exactly what lying frame kernels break."""
 
 from dataclasses import dataclass
+from threading import Lock
 
 import pytest
 from lying_kernels import LIARS
@@ -27,6 +28,26 @@ def test_each_liar_breaks_exactly_the_rules_that_it_names(liar):
 
 def test_every_rule_is_broken_by_somebody():
     assert set().union(*(liar.breaks for liar in LIARS)) == {rule.id for rule in KERNEL_RULES}
+
+
+class Locking(NumpyKernels):
+    """Kernels with a lock, in which an exception at a line that does nothing would leave it locked."""
+
+    def __init__(self):
+        super().__init__()
+        self.lock = Lock()
+
+    def write(self, *args):
+        assert not self.lock.locked()  # instead of waiting forever
+        with self.lock:
+            try:
+                return super().write(*args)
+            finally:
+                del args
+
+
+def test_kernels_that_lock_are_interrupted_only_where_a_lock_is_released():
+    KERNEL_RULES["interrupts"].verify(Subject("numpy", Locking))
 
 
 class Plain:

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import copy
 import ctypes
-import gc
-import inspect
 import itertools
 import json
 import pickle
-import sys
-from collections.abc import Callable
-from dis import opname
 from functools import partial
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -33,6 +27,7 @@ from sb3_extra_buffers.testing.heap_subject import (
     payload,
     put,
 )
+from sb3_extra_buffers.testing.interrupts import interrupted
 from sb3_extra_buffers.testing.processes import in_forked_child
 from sb3_extra_buffers.testing.rule import NotApplicable, expect, expect_raises
 
@@ -266,45 +261,6 @@ def heap_leaks(subject: HeapSubject) -> None:
     expect(max(late) - min(late) <= _SLACK, f"nbytes went from {min(late)} to {max(late)}")
 
 
-def _does_nothing(frame: FrameType) -> bool:
-    """Whether a frame is at a line such as ``try:``, where nothing can be raised.
-
-    Python leaves such lines out of the ``with`` around them: what a tracer raises there would keep a lock locked.
-    """
-    return opname[frame.f_code.co_code[frame.f_lasti]] == "NOP"
-
-
-def _interrupted(call: Callable[[], object], kind: type[BaseException], tried: set[object]) -> bool:
-    """Raise an exception at the first line of a call, or of what it calls, that is not among those that were tried.
-
-    :return: whether there was such a line
-    """
-    before, count = sys.gettrace(), len(tried)
-
-    def trace(frame: FrameType, event: str, _argument: object) -> Any:
-        place = frame.f_code, frame.f_lineno, event
-        # Not in generators: Python ignores exceptions while it closes one.
-        is_line = event in ("line", "return") and not frame.f_code.co_flags & inspect.CO_GENERATOR
-        if is_line and place not in tried and not _does_nothing(frame):
-            tried.add(place)
-            raise kind("raised by the conformance kit")  # which also ends the tracing
-        return trace
-
-    # Finalizers of other objects must not run meanwhile: what is raised in them is lost.
-    gc.collect(0)
-    gc.disable()
-    sys.settrace(trace)
-    try:
-        call()
-    except (KeyboardInterrupt, MemoryError):
-        if len(tried) == count:
-            raise
-    finally:
-        sys.settrace(before)
-        gc.enable()
-    return len(tried) > count
-
-
 @HEAP_RULES.rule(
     "interrupts", "A write or clear() that is interrupted at any line is complete, or its cells are as before or empty."
 )
@@ -339,12 +295,12 @@ def interrupts(subject: HeapSubject) -> None:
                 write = partial(put, heap, cells, list(row.values()))
                 if isinstance(heap, DirectHeap) and len(cells) == 1:
                     write = partial(heap.put, cells[0], [np.frombuffer(row[cells[0]], np.uint8)], len(row[cells[0]]))
-                is_over = not _interrupted(write, kind, tried)
+                is_over = not interrupted(write, kind, tried)
                 judge(row, f"{kind.__name__} at line {len(tried)} of writing cells {cells}")
     expect(subject.is_limited or heap.capacity <= 4 * heap.live + _SLACK, f"the capacity has become {heap.capacity}")
     tried, is_over, evicted = set(), False, heap.evicted
     while not is_over:
-        is_over = not _interrupted(heap.clear, KeyboardInterrupt, tried)
+        is_over = not interrupted(heap.clear, KeyboardInterrupt, tried)
         if is_over or not held(heap):
             model, evicted = {}, Evictions()
         what = f"KeyboardInterrupt at line {len(tried)} of clear()"

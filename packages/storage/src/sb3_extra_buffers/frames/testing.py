@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
-import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +30,7 @@ from sb3_extra_buffers.frames import (
 from sb3_extra_buffers.frames.workbench import Workbench, play
 from sb3_extra_buffers.memory import Bytes, Indices
 from sb3_extra_buffers.testing.conformance import Conformance
+from sb3_extra_buffers.testing.interrupts import can_raise, traced
 from sb3_extra_buffers.testing.rule import NotApplicable, Rule, RuleBook, expect
 
 __all__ = ["KERNEL_RULES", "KernelConformance", "KernelSubject"]
@@ -233,23 +233,19 @@ class _Interrupted(Workbench):
 
 def _is_interrupted(call: Callable[[], object], lines: int) -> bool:
     """Call a function, and raise after some lines of Python code in it. Returns whether it was still running."""
-    before, kind = sys.gettrace(), (KeyboardInterrupt, MemoryError)[lines % 2]
+    kind = (KeyboardInterrupt, MemoryError)[lines % 2]
 
-    def trace(_frame: FrameType, event: str, _arg: Any) -> Any:
+    def count(frame: FrameType, event: str) -> None:
         nonlocal lines
-        if event == "line":
+        if event == "line" and can_raise(frame):
             lines -= 1
             if lines < 0:
                 raise kind
-        return trace
 
-    sys.settrace(trace)
     try:
-        call()
+        traced(call, count)
     except (KeyboardInterrupt, MemoryError):
         return True
-    finally:
-        sys.settrace(before)
     return False
 
 
