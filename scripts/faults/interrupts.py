@@ -1,4 +1,4 @@
-"""Exceptions that split ``add``, ``reset`` and ``get``: at a line (by a trace function), or at any moment (a signal)."""
+"""Exceptions that split ``add``, ``reset`` and ``get``: at a line, by a trace function; at any moment, by a signal."""
 
 from __future__ import annotations
 

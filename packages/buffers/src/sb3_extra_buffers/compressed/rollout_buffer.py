@@ -86,7 +86,7 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         twin, shape = object.__new__(type(self)), self.obs_shape
         vars(twin).update(vars(self))
         # It allocates an array for all observations, too; let it be an empty one.
-        twin.obs_shape = dict.fromkeys(shape, (0,)) if isinstance(shape, dict) else (0,)  # type: ignore[assignment]
+        twin.obs_shape = dict.fromkeys(shape, (0,)) if isinstance(shape, dict) else (0,)
         super(CompressedRolloutBuffer, twin).reset()
         twin._place_arrays()
         twin.obs_shape = shape
