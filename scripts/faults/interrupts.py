@@ -1,4 +1,4 @@
-"""Exceptions that split ``add``: at a line, by a trace function, or at a random moment, by a signal."""
+"""Exceptions that split ``add``, ``reset`` and ``get``: at a line, by a trace function; at any moment, by a signal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import FrameType
 from typing import Any
 
-from scripts.faults.pairs import Comparison, Kind, compare, samples_differ
+from scripts.faults.pairs import ROWS, Comparison, Kind, compare, samples_differ
 
 #: Where the write path is: our packages, and the methods of Stable-Baselines3 that ours call.
 _OURS = "sb3_extra_buffers"
@@ -78,11 +78,11 @@ class _Trace:
 
     def __init__(self, at: int = -1, error: BaseException | None = None) -> None:
         self.lines: list[Line] = []
-        self._at, self._error = at, error
+        self.at, self.error = at, error
 
     @property
     def has_raised(self) -> bool:
-        return len(self.lines) > self._at >= 0
+        return len(self.lines) > self.at >= 0
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
         module = frame.f_globals.get("__name__", "")
@@ -90,8 +90,8 @@ class _Trace:
             return None
         if event == "line":
             self.lines.append((module, frame.f_code.co_name, frame.f_lineno))
-            if self._error is not None and len(self.lines) == self._at + 1:
-                raise self._error
+            if self.error is not None and len(self.lines) == self.at + 1:
+                raise self.error
         return self
 
     def run(self, call: Callable[[], None]) -> None:
@@ -205,19 +205,91 @@ def interrupt_at_lines(kind: Kind, options: Options, every: int = 1, all_lines: 
     return case.outcome
 
 
-def _interrupt_once(case: _Case, step: int, at: int, error: BaseException) -> None:
-    buffer, trace, kind = case.new(step), _Trace(at, error), case.kind
-    call, before = case.ready(buffer, step), (buffer.pos, buffer.full)
+def interrupt_resets(kind: Kind, options: Options, every: int = 1) -> Outcome:
+    """Raise at the lines of ``reset``, and of ``get`` of a rollout, each time in another buffer.
+
+    The buffer must be as before, or empty. If it is empty, steps are added without another ``reset``.
+
+    :param every: raise at every n-th of these lines only
+    """
+    case, passed = _Case(kind, options), 0
+    flat = _interrupted_gets(case, every) if kind.is_rollout else []
+    for prepare in (lambda: case.new(20), lambda: case.new(_STEPS), *flat):
+        trace = _Trace()
+        trace.run(prepare().reset)
+        for at in range(len(trace.lines)):
+            passed += 1
+            if passed % every == 0:
+                for error in (KeyboardInterrupt("injected"), MemoryError("injected")):
+                    _interrupt_reset(case, prepare(), at, error)
+    return case.outcome
+
+
+def _interrupted_gets(case: _Case, every: int) -> list[Callable[[], Any]]:
+    """Raise at the lines of ``get`` until the first batch; return how to make a rollout that was read."""
+    trace = _Trace()
+    trace.run(lambda: next(case.new(ROWS).get(16)))
+    for at in range(0, len(trace.lines), every):
+        for error in (KeyboardInterrupt("injected"), MemoryError("injected")):
+            buffer = case.new(ROWS)
+            where = _raised(case, _Trace(at, error), lambda: next(buffer.get(16)), "get")  # noqa: B023 - called at once
+            if where and not buffer.generator_ready:
+                case.finish(where, buffer, ROWS)
+            elif where and samples_differ(case.kind, buffer, case.theirs(ROWS)):
+                case.outcome.wrong += 1
+                case.outcome.tell(where, "another sample")
+
+    def read() -> Any:
+        buffer = case.new(ROWS)
+        list(buffer.get(16))
+        return buffer
+
+    return [read]
+
+
+def _raised(case: _Case, trace: _Trace, call: Callable[[], Any], name: str) -> str:
+    """Call with a trace that raises; return where it has, or nothing."""
     try:
         trace.run(call)
     except BaseException as raised:
-        if not _comes_from(raised, error):
+        assert trace.error is not None
+        if not _comes_from(raised, trace.error):
             raise
     if not trace.has_raised:
-        return
-    module, function, line = trace.lines[at]
-    where = f"{module}:{line} ({function}), at step {step}, {type(error).__name__}"
+        return ""
     case.outcome.landed += 1
+    module, function, line = trace.lines[trace.at]
+    return f"{module}:{line} ({function}), at {name}, {type(trace.error).__name__}"
+
+
+def _interrupt_reset(case: _Case, buffer: Any, at: int, error: BaseException) -> None:
+    before, steps = (buffer.pos, buffer.full), ROWS + 5  # all rows are written again
+    where = _raised(case, _Trace(at, error), buffer.reset, "reset")
+    if not where:
+        return
+    try:
+        if (buffer.pos, buffer.full) == before:
+            if not getattr(buffer, "generator_ready", False):
+                samples = compare(case.kind, buffer, case.theirs(20 if before[0] == 20 else _STEPS))
+                case.outcome.judge(where, samples, 0)
+            buffer.reset()
+        case.interrupts = 1
+        copy.deepcopy(buffer)
+        for step in range(steps):
+            if case.kind.is_rollout and step == ROWS:
+                case.finish(where, buffer, step)
+            case.kind.add(buffer, step)
+        case.finish(where, buffer, steps)
+    except Exception as failed:
+        case.fail(where, failed)
+
+
+def _interrupt_once(case: _Case, step: int, at: int, error: BaseException) -> None:
+    buffer, trace, kind = case.new(step), _Trace(at, error), case.kind
+    call, before = case.ready(buffer, step), (buffer.pos, buffer.full)
+    where = _raised(case, trace, call, f"step {step}")
+    if not where:
+        return
     try:
         if not case.has_moved(where, buffer, step, before):
             case.ready(buffer, step)()

@@ -49,6 +49,16 @@ def test_an_exception_at_any_line_of_add_loses_only_that_step(kind, heap):
     assert figures(output)[2:] == [0, 0, 0]
 
 
+@pytest.mark.parametrize(
+    ("kind", "heap"), [("frames", "ring"), ("HER", "memory"), ("rollout, frames", "memory"), ("rollout, cells", "ring")]
+)
+def test_an_exception_at_any_line_of_reset_leaves_the_buffer_as_it_was_or_empty(kind, heap):
+    code, output, all_of_it = run("--part", "resets", "--kind", kind, "--heap", heap, "--every", "23")
+    assert code == 0, all_of_it
+    assert figures(output)[0] >= 10
+    assert figures(output)[2:] == [0, 0, 0]
+
+
 @pytest.mark.parametrize("kind", ["frames", "cells", "rollout, frames"])
 def test_signals_in_add_lose_only_the_interrupted_steps(kind):
     code, output, all_of_it = run("--part", "signals", "--kind", kind, "--heap", "memory", "--signals", "40")

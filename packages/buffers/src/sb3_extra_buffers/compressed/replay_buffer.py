@@ -155,6 +155,8 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
         action = self._row("action", action, self.actions)
         reward, done = self._row("reward", reward, self.rewards), self._row("done", done, self.dones)
         infos, timeouts = self._checked_infos(infos)
+        if storage.is_clearing:
+            storage.clear()
         if storage.is_bounded and not self.optimize_memory_usage:
             storage.refuse_too_large(next_obs)
         before = storage.positions_of(position) if was_full and storage.is_strict else None
@@ -223,8 +225,9 @@ class CompressedReplayBuffer(BaseCompressedBuffer, ReplayBuffer):
     @locked
     def reset(self) -> None:
         """Forget all transitions. Their memory is used again."""
+        # One statement, as in _publish.
+        self.pos, self.full, self._is_torn, self._ahead, self._storage.is_clearing = 0, False, False, None, True
         super().reset()
-        self._ahead, self._is_torn = None, False
         self._storage.clear()
 
     @locked

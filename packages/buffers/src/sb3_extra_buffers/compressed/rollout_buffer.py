@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from typing import Any, cast
+from typing import Any
 
 import torch as th
 from gymnasium import spaces
@@ -15,6 +15,7 @@ from sb3_extra_buffers.compressed.base import BaseCompressedBuffer, locked
 from sb3_extra_buffers.compressed.locking import forks_wait
 from sb3_extra_buffers.compressed.prefetch import Worker, prefetched, read_rows
 from sb3_extra_buffers.errors import BufferStateError, HeapFullError, ObservationError
+from sb3_extra_buffers.memory import publish
 
 
 class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
@@ -81,17 +82,15 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
     @locked
     def reset(self) -> None:
         """Forget the rollout."""
-        before, shape = vars(self).copy(), cast("Any", self.obs_shape)
-        try:
-            # Stable-Baselines3 allocates an array for all observations here; let it be an empty one.
-            self.obs_shape = dict.fromkeys(shape, (0,)) if isinstance(shape, dict) else (0,)  # type: ignore[assignment]
-            super().reset()
-            self.obs_shape = shape
-            self._place_arrays()
-        except BaseException:  # an interrupt as well: nothing is forgotten, or all
-            vars(self).update(before)
-            raise
-        # The next rollout replaces what an interrupt leaves here.
+        # Stable-Baselines3 replaces one array after the other; a twin collects them, so that no interrupt splits this.
+        twin, shape = object.__new__(type(self)), self.obs_shape
+        vars(twin).update(vars(self))
+        # It allocates an array for all observations, too; let it be an empty one.
+        twin.obs_shape = dict.fromkeys(shape, (0,)) if isinstance(shape, dict) else (0,)
+        super(CompressedRolloutBuffer, twin).reset()
+        twin._place_arrays()
+        twin.obs_shape = shape
+        publish((), (), (), [(self, *item) for item in vars(twin).items()] + [(self._storage, "is_clearing", True)])
         self._storage.clear()
 
     @locked
@@ -114,6 +113,8 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
         reward = self._row("reward", reward, self.rewards)
         episode_start = self._row("episode_start", episode_start, self.episode_starts)
         value, log_prob = self._estimate("value", value), self._estimate("log_prob", log_prob)
+        if self._storage.is_clearing:
+            self._storage.clear()
         try:
             super().add(obs, action, reward, episode_start, value, log_prob, **kwargs)
         finally:
@@ -130,7 +131,21 @@ class CompressedRolloutBuffer(BaseCompressedBuffer, RolloutBuffer):
             found = f"{self.pos} of {self.buffer_size} steps of the rollout are there"
             raise BufferStateError(type(self).__name__, "get batches", found, "Collect the rest first.")
         batches, worker = super().get(batch_size), self._storage.worker
+        batches = batches if self.generator_ready else self._flattened_at_once(batches)
         return batches if worker is None else self._get_ahead(batches, worker)
+
+    def _flattened_at_once(self, batches: Generator[Any, None, None]) -> Generator[Any, None, None]:
+        """The same batches. If an interrupt comes while Stable-Baselines3 flattens its arrays, none stays flat."""
+        before = list(vars(self).items())
+        try:
+            first = next(batches)
+        except BaseException:
+            if not self.generator_ready:
+                publish((), (), (), [(self, *item) for item in before])
+                self._place_arrays()
+            raise
+        yield first
+        yield from batches
 
     @locked
     def reconstruct_obs(self, idx: int) -> Any:

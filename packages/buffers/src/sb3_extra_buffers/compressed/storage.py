@@ -156,6 +156,8 @@ class ObservationStorage:
     _bind = staticmethod(bind)
     #: The thread that reads ahead; ``None`` without prefetch.
     worker: Worker | None = None
+    #: Whether an interrupt has stopped :meth:`clear`, which must be finished before anything is written or saved.
+    is_clearing = False
 
     def __init__(
         self,
@@ -346,13 +348,14 @@ class ObservationStorage:
         return [part.store for part in self._parts if part.store is not None]
 
     def clear(self) -> None:
+        self.is_clearing = True
         for store in self.stores():
             store.clear()
+        self.is_clearing = False
 
     def state(self) -> State:
         """What another storage with the same arguments needs in order to become this one."""
-        if self.worker is not None:
-            self.worker.wait()
+        self._settle()
         found = State({"has_heap": self.heap is not None})
         if self.heap is not None:
             if not isinstance(self.heap, StatefulHeap):
@@ -363,8 +366,7 @@ class ObservationStorage:
 
     def put_stores(self, found: State) -> State:
         """Add the states of all stores, without that of the heap."""
-        if self.worker is not None:
-            self.worker.wait()
+        self._settle()
         for number, part in enumerate(self._parts):
             if part.built is None:
                 continue
@@ -373,6 +375,12 @@ class ObservationStorage:
             if part.next_observations is not None:
                 found.put(str(len(self._parts) + number), following)
         return found
+
+    def _settle(self) -> None:
+        if self.worker is not None:
+            self.worker.wait()
+        if self.is_clearing:
+            self.clear()
 
     def restore(self, state: State) -> None:
         state.same(has_heap=self.heap is not None)

@@ -88,12 +88,13 @@ class ReferenceFrames:
 
     def clear(self) -> None:
         """Forget all chunks. Reference frames are kept: later chunks of the streams are likely to look alike."""
-        for number in np.unique(self.of_slot).tolist():
-            if number != _ZERO:
-                self._users[number] = 1
-                if number not in self._current:
-                    self._leave(number)
+        needed, numbers = {_ZERO, *self._current}, range(len(self._frames))
+        frames = [frame if number in needed else None for number, frame in enumerate(self._frames)]
         self.of_slot[self.of_slot != _ZERO] = _ZERO
+        self._frames, self._users, self._unused = (
+            *(frames, [int(number in needed) for number in numbers]),
+            [number for number in numbers if number not in needed],
+        )
 
     def _consider(self, stream: int, frame: Bytes) -> None:
         candidate = self._candidate[stream]
@@ -114,9 +115,9 @@ class ReferenceFrames:
     def _keep(self, frame: Bytes) -> int:
         if self._unused:
             number = self._unused[-1]
-            self._frames[number], self._users[number] = frame, 1
             self.addresses[number] = frame.ctypes.data
-            self._unused.pop()
+            # One statement, as in _leave: a number is either in use or unused.
+            self._frames[number], self._users[number], self._unused = frame, 1, self._unused[:-1]
             return number
         number = len(self._frames)
         if number == len(self.addresses):
@@ -128,8 +129,7 @@ class ReferenceFrames:
     def _leave(self, number: int) -> None:
         self._users[number] -= 1
         if number != _ZERO and not self._users[number]:
-            self._frames[number] = None
-            self._unused.append(number)
+            self._frames[number], self._unused = None, [*self._unused, number]
 
     def _note_addresses(self) -> None:
         addresses = [0 if frame is None else frame.ctypes.data for frame in self._frames]
