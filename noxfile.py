@@ -1,6 +1,7 @@
 """The only matrix: every distribution alone, together and in the combinations that people install.
 
-``nox`` runs everything; ``nox -l`` lists the sessions; ``nox -s tests -- -k rle`` passes arguments on to pytest.
+``nox`` runs the sessions that find most faults, ``nox -t full`` the others, ``nox -t default full`` both.
+``nox -l`` lists the sessions; ``nox -s tests -- -k rle`` passes arguments on to pytest.
 Sessions install wheels, never the source tree: what passes here is what users get. A session has an environment of its
 own if it is about what is installed; the others share that of the session "everything".
 """
@@ -15,6 +16,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import nox
 
@@ -42,7 +44,7 @@ ALONE = [folder for folder in PACKAGES if folder != "buffers"]
 
 #: The session "tests" uses the Python that runs nox.
 OWN_PYTHON = ".".join(platform.python_version_tuple()[:2])
-SUPPORTED = ("3.10", "3.11", "3.12", "3.13")
+SUPPORTED = ("3.10", "3.11", "3.12", "3.13", "3.14")
 OTHER_PYTHONS = [version for version in SUPPORTED if version != OWN_PYTHON]
 
 #: What people type in brackets, and the codecs they expect for it besides the built-in ones.
@@ -77,9 +79,22 @@ for versions in sorted(Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")
     os.environ["PATH"] = f"{versions}{os.pathsep}{os.environ['PATH']}"
 
 
-def shared(function: Callable[[nox.Session], None]) -> Callable[[nox.Session], None]:
-    """A session that runs in the environment of the session "everything"."""
-    return nox.session(venv_backend="none", requires=["everything"])(function)
+Function = Callable[..., None]
+
+
+def default(**options: Any) -> Callable[[Function], Function]:
+    """A session that plain ``nox`` runs."""
+    return nox.session(tags=["default"], **options)
+
+
+def full(**options: Any) -> Callable[[Function], Function]:
+    """A session that ``nox -t full`` runs."""
+    return nox.session(default=False, tags=["full"], **options)
+
+
+#: Options of a session that needs the wheels, and of one that runs in the environment of the session "everything".
+BUILT: dict[str, Any] = {"requires": ["wheels"]}
+SHARED: dict[str, Any] = {"venv_backend": "none", "requires": ["everything"]}
 
 
 def run(session: nox.Session, *command: str, env: dict[str, str] | None = None) -> None:
@@ -128,9 +143,9 @@ def conformance_tests(folders: Iterable[str]) -> list[str]:
     return sorted(str(path) for path in found if path.parent.name != "testing")  # there, the kit itself is tested
 
 
-@nox.session
+@default()
 def lint(session: nox.Session) -> None:
-    """Style, formatting and the direction of imports."""
+    """Style, formatting and the direction of imports; needs no wheel, so it answers first."""
     install(session, "numpy", "pluggy", groups=("lint",))
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
@@ -138,9 +153,9 @@ def lint(session: nox.Session) -> None:
     session.run("lint-imports", "--no-logo", "--no-cache", env={"PYTHONPATH": sources})
 
 
-@nox.session
+@default()
 def wheels(session: nox.Session) -> None:
-    """Build every distribution, source and wheel, and look at what is inside."""
+    """Build every distribution, source and wheel, and look at what is inside; most other sessions install these."""
     install(session, groups=("build", "test"))
     for old in WHEELHOUSE.glob("*"):
         old.unlink()
@@ -153,7 +168,7 @@ def wheels(session: nox.Session) -> None:
     session.run("pytest", "-q", report, "tests/wheels", env={"WHEELHOUSE": str(WHEELHOUSE)})
 
 
-@nox.session(requires=["wheels"])
+@default(**BUILT)
 def everything(session: nox.Session) -> None:
     """Make the environment that other sessions share: every distribution with its extras, and every tool."""
     extras = ours("buffers", "testing,fast,contrib,atari,vizdoom"), ours("gpu", "testing"), ours("recording", "all")
@@ -163,21 +178,21 @@ def everything(session: nox.Session) -> None:
         install(session, "atheris", optional=True)
 
 
-@shared
+@default(**SHARED)
 def types(session: nox.Session) -> None:
     """mypy, strict, on everything that is not a test."""
     run(session, "mypy")
 
 
-@nox.session(requires=["wheels"])
+@default(**BUILT)
 @nox.parametrize("package", ALONE)
 def tests(session: nox.Session, package: str) -> None:
-    """Every distribution alone, with nothing installed but what it declares."""
+    """Every distribution alone: nothing is installed but what it declares, so a missing dependency shows here."""
     install(session, ours(package, "testing"), groups=("test",))
     pytest(session, f"packages/{package}/tests", report=f"tests-{package}")
 
 
-@nox.session(requires=["wheels"])
+@default(**BUILT)
 def buffers(session: nox.Session) -> None:
     """The buffer classes beside those of Stable-Baselines3 and sb3-contrib, with the built-in codecs, then with all."""
     install(session, ours("buffers", "testing,contrib"), groups=("training",))
@@ -187,16 +202,16 @@ def buffers(session: nox.Session) -> None:
     pytest(session, "packages/buffers/tests/compressed", report="buffers-fast")
 
 
-@nox.session(requires=["wheels"])
+@full(**BUILT)
 def devices(session: nox.Session) -> None:
-    """Buffers on a device, on the CPU, with every codec that is installed."""
+    """The buffers of "tests(gpu)" again, on the CPU, with every codec installed: what differs is the codecs."""
     install(session, ours("buffers", "fast"), ours("gpu", "testing"), groups=("test",))
     # Kernels and heaps do not depend on the codecs that are installed; the session "tests" runs their tests.
     independent = [f"--ignore=packages/gpu/tests/{folder}" for folder in ("kernels", "memory")]
     pytest(session, "packages/gpu/tests", *independent, report="devices")
 
 
-@nox.session(requires=["wheels"])
+@full(**BUILT)
 def minimal(session: nox.Session) -> None:
     """The core with no plugin, then the storage on it: each works, and says how to get the rest."""
     install(session, ours("core"), groups=("test",))
@@ -205,7 +220,7 @@ def minimal(session: nox.Session) -> None:
     pytest(session, "tests/minimal/test_storage_alone.py", report="minimal-storage")
 
 
-@nox.session(requires=["wheels"])
+@full(**BUILT)
 def combos(session: nox.Session) -> None:
     """The extras that people install: exactly their codecs work, the others are explained; "-- zstd gpu" tries two."""
     unknown = sorted(set(session.posargs) - set(COMBINATIONS))
@@ -231,7 +246,7 @@ def _installed(session: nox.Session) -> set[str]:
     return {line.partition("==")[0] for line in str(listed).splitlines() if "==" in line}
 
 
-@nox.session(requires=["wheels"])
+@default(**BUILT)
 def outsider(session: nox.Session) -> None:
     """Plugins of a stranger: their own tests beside the core alone, then with buffers, then as a stranger begins."""
     alone = "tests/outsider/test_outsider.py"
@@ -255,13 +270,13 @@ def outsider(session: nox.Session) -> None:
         pytest(session, str(fresh / "tests"), "--rootdir", str(fresh), report=f"outsider-fresh-{kind}")
 
 
-@shared
+@default(**SHARED)
 def together(session: nox.Session) -> None:
-    """Everything in one environment: what needs several distributions, documents, examples, and the published pages."""
+    """Everything in one environment: what needs several distributions, documents, examples, the published pages."""
     pytest(session, "tests", "--durations=10", "--tb=short", report="together")
 
 
-@shared
+@full(**SHARED)
 def docs(session: nox.Session) -> None:
     """The site, with warnings as errors; ``-- --version-folder`` builds into a folder that is named for the version."""
     if sys.version_info < (3, 11):
@@ -275,7 +290,7 @@ def docs(session: nox.Session) -> None:
     session.log(f"{html / 'index.html'}")
 
 
-@nox.session(requires=["docs"], venv_backend="none")
+@full(requires=["docs"], venv_backend="none")
 def browser(session: nox.Session) -> None:
     """A real browser looks at every page of the site: console, requests, links, search, dark mode, narrow screens."""
     found = {"CHROMIUM": shutil.which("chromium"), "CHROMEDRIVER": shutil.which("chromedriver")}
@@ -290,22 +305,22 @@ def browser(session: nox.Session) -> None:
     run(session, "pytest", "-q", report, "tests/browser", env={**paths, "SCREENSHOTS": str(REPORTS / "browser")})
 
 
-@nox.session(python=OTHER_PYTHONS, requires=["wheels"])
+@full(python=OTHER_PYTHONS, **BUILT)
 def pythons(session: nox.Session) -> None:
-    """The layers without torch on other Pythons: all tests on the oldest and the newest, the kit on those between."""
+    """The layers without torch on other Pythons: all tests on the oldest and the newest two, the kit on the others."""
     install(session, *map(ours, LIGHT), ours("storage", "testing"), groups=("test",))
     # Whether the kit catches liars, and what an interrupt at each line leaves behind, does not depend on the Python;
     # the session "tests" finds out.
     independent = ("packages/core/tests/testing", "packages/storage/tests/stores/test_interrupts.py")
     folders = [f"packages/{package}/tests" for package in LIGHT]
-    if session.python in (SUPPORTED[0], SUPPORTED[-1]):
+    if session.python in (SUPPORTED[0], *SUPPORTED[-2:]):
         ignored = [f"--ignore={path}" for path in independent]
         pytest(session, *folders, *ignored, report=f"pythons-{session.python}")
     else:
         pytest(session, *conformance_tests(LIGHT), report=f"pythons-{session.python}")
 
 
-@nox.session(requires=["wheels"])
+@full(**BUILT)
 def lowest(session: nox.Session) -> None:
     """The lowest declared versions of dependencies: the kit on each codec, heap and kernel; buffers; the commands."""
     if sys.version_info >= (3, 12):
@@ -339,26 +354,26 @@ def lowest(session: nox.Session) -> None:
     )
 
 
-@shared
+@full(**SHARED)
 def kernels(session: nox.Session) -> None:
     """Every Triton kernel compiled for the devices that people have: registers, spills and wide stores, as a table."""
     run(session, "python", "scripts/compile_kernels.py", *session.posargs)
 
 
-@shared
+@full(**SHARED)
 def fuzz(session: nox.Session) -> None:
     """Every decoder and reader of files is given bytes that are nearly right, each for a second or two."""
     run(session, "python", "-m", "scripts.fuzz", *(session.posargs or ["--seconds", "1"]))
 
 
-@nox.session(requires=["wheels"])
+@full(**BUILT)
 def demo(session: nox.Session) -> None:
     """Train from images with a compressed buffer, and show what was learnt and what memory it took."""
     install(session, ours("buffers", "fast"), groups=("demo",))
     run(session, "python", "examples/example_demo.py", *session.posargs)
 
 
-@shared
+@full(**SHARED)
 def pong(session: nox.Session) -> None:
     """The examples of buffers on a device, in a short form: train from images twice, and watch what was learnt."""
     for kind in ("replay", "rollout"):
@@ -369,7 +384,7 @@ def pong(session: nox.Session) -> None:
         run(session, "python", f"examples/example_watch_gpu_{kind}.py", *watch)
 
 
-@shared
+@full(**SHARED)
 def examples(session: nox.Session) -> None:
     """The other examples in a short form; the session "together" tests what they are made of."""
     out = session.create_tmp()
@@ -379,7 +394,7 @@ def examples(session: nox.Session) -> None:
         run(session, "python", f"examples/example_{name}.py", "--quick", *arguments)
 
 
-@shared
+@full(**SHARED)
 def learning(session: nox.Session) -> None:
     """The examples that train, evaluate and watch, in a short form, with compressed buffers and with SB3's own."""
     folder = Path(session.create_tmp())
@@ -400,7 +415,7 @@ def learning(session: nox.Session) -> None:
     run(session, "python", "examples/example_learning_curves.py", "--quick", *curves)
 
 
-@shared
+@full(**SHARED)
 def bench(session: nox.Session) -> None:
     """The benchmarks, in a short form; ``nox -s bench -- buffers --game Pong`` runs one of them in full."""
     short = [[name, "--quick"] for name in ("buffers", "codecs", "gpu", "recordings", "choosing", "prioritized")]

@@ -19,7 +19,7 @@ from scripts.faults.steps import LAYOUTS, add, are_right, new_buffer
 from scripts.faults.tally import Tally
 
 #: How long a child may take, in seconds, before it counts as hung. It needs a fraction of one.
-PATIENCE = 120
+PATIENCE = 600
 _THREADS = 3
 _OPTIONS = (*(options for options in LAYOUTS if options.get("heap") != "mmap"), {"layout": "frames", "prefetch": True})
 

@@ -104,7 +104,7 @@ def site():
     yield Site(f"http://127.0.0.1:{server.server_port}")
     server.shutdown()
     server.server_close()
-    thread.join(timeout=10)
+    thread.join(timeout=600)
 
 
 @pytest.fixture(scope="session")
@@ -119,7 +119,7 @@ def chromium(tmp_path_factory):
     # Both paths are given, so nothing is looked for elsewhere and nothing is downloaded.
     service = webdriver.ChromeService(executable_path=os.environ.get("CHROMEDRIVER", "/usr/bin/chromedriver"))
     driver = webdriver.Chrome(options=options, service=service)
-    driver.set_page_load_timeout(60)
+    driver.set_page_load_timeout(600)
     yield Browser(driver)
     driver.quit()
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 def run(*words):
     command = [sys.executable, "-m", "sb3_extra_buffers.cli", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, timeout=1800)
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_the_recording_in_the_documents_is_told_of_as_it_is_there(tmp_path, monk
 def test_pictures_can_be_drawn_again_from_figures_that_were_published(tmp_path):
     published = ROOT / "docs" / "benchmarks" / "choosing.json"
     words = ["-m", "benchmarks.choosing", "--redraw", str(published), "--pictures", str(tmp_path)]
-    subprocess.run([sys.executable, *words], check=True, cwd=ROOT, timeout=300)
+    subprocess.run([sys.executable, *words], check=True, cwd=ROOT, timeout=1800)
     drawn = {path.stem: path.read_text() for path in tmp_path.glob("*.svg")}
     for kind, figures in json.loads(published.read_text())["kinds"].items():
         for number, one in enumerate(figures["measured"], 1):

@@ -1,5 +1,6 @@
 """What the documents say is what the code does."""
 
+import ast
 import contextlib
 import doctest
 import re
@@ -47,7 +48,21 @@ def test_the_tables_of_rules_are_the_rules(page, marker, rules):
 def test_ci_runs_the_command_that_the_readme_prints():
     command = "python -m pip install -c constraints.txt nox && python -m nox"
     assert f"\n{command}\n" in (ROOT / "README.md").read_text()
-    assert f"\n{command}\n" in (ROOT / ".ci" / "run").read_text()
+    assert f"\n{command} -t default full\n" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_every_nox_session_has_one_tag_and_plain_nox_runs_the_default_ones():
+    decorators = [
+        [one.func.id for one in node.decorator_list if isinstance(one.func, ast.Name)]
+        for node in ast.parse((ROOT / "noxfile.py").read_text()).body
+        if isinstance(node, ast.FunctionDef) and node.decorator_list
+    ]
+    assert {"default", "full"} == {name for names in decorators for name in names}
+    assert [names for names in decorators if len(names) != 1] == []
+    listed = subprocess.run([sys.executable, "-m", "nox", "-l"], cwd=ROOT, capture_output=True, text=True, check=True)
+    sessions = re.findall(r"^([*-]) \S+ \[(\w+)\]", listed.stdout, re.MULTILINE)
+    assert len(sessions) >= len(decorators)
+    assert {(mark, tag) for mark, tag in sessions} == {("*", "default"), ("-", "full")}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -60,9 +60,9 @@ def test_all_pages_of_a_batch_are_asked_for_and_few_others(tmp_path):
     source, places = within_reach(heap, starts, lengths)
     inside = content.ctypes.data % mmap.PAGESIZE
     wanted = {page for at in (starts + inside).tolist() for page in range(at // 4096, (at + NBYTES - 1) // 4096 + 1)}
-    deadline = time.monotonic() + 60
+    hang_guard = time.monotonic() + 600
     while not in_memory(content)[sorted(wanted)].all():
-        assert time.monotonic() < deadline
+        assert time.monotonic() < hang_guard
         time.sleep(0.001)
     # Opening the file has read its beginning and its end, with what the system reads ahead by itself.
     assert in_memory(content).sum() <= len(wanted) + 100

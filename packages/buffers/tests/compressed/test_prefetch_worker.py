@@ -33,7 +33,7 @@ IMAGE = spaces.Box(0, 255, (4, 32, 32), np.uint8)
 DICT = spaces.Dict(image=IMAGE, vec=spaces.Box(-9, 9, (3,), np.float32))
 GOALS = spaces.Dict(dict.fromkeys(["observation", "achieved_goal", "desired_goal"], DICT["vec"]))
 ACTIONS = spaces.Discrete(5)
-WAIT = 60
+WAIT = 600
 each_layout = pytest.mark.parametrize("layout", ["cells", "frames"])
 each_kind = pytest.mark.parametrize("kind", [CompressedReplayBuffer, CompressedRolloutBuffer])
 

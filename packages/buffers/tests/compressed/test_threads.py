@@ -135,7 +135,7 @@ def test_a_process_can_be_forked_while_another_thread_adds():
         for _ in range(5):
             child = multiprocessing.get_context("fork").Process(target=_child, args=(buffer,))
             child.start()
-            child.join(60)
+            child.join(600)
             codes.append(child.exitcode)
 
     together(lambda: play(buffer, 5, STEPS), fork)

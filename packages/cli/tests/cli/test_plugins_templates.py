@@ -72,7 +72,7 @@ def test_what_new_heap_writes_is_a_heap_that_keeps_the_contract(written, site):
     assert bytes(heap.view(starts.item(), lengths.item())) == bytes([7] * 4)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), *filter(None, sys.path)])}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", folder, folder]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=1800)
     assert done.returncode == 0, done.stdout
     assert " failed" not in done.stdout
 

@@ -22,7 +22,7 @@ def test_every_item_is_worked_on_exactly_once(count, threads):
 
 
 def test_slices_run_on_several_threads_at_once():
-    barrier = threading.Barrier(3, timeout=10)
+    barrier = threading.Barrier(3, timeout=600)
     run_split(lambda part: barrier.wait(), 3, 3)  # would time out if one waited for another
 
 

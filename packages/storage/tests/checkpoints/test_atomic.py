@@ -146,7 +146,7 @@ def test_what_another_process_is_writing_stays(tmp_path, writer):
     other = writer(tmp_path / "a")
     checkpoints.write(tmp_path / "a", {}, {}, "test")
     assert len(names(tmp_path)) == 2
-    other.communicate("", timeout=60)
+    other.communicate("", timeout=600)
     assert other.returncode == 0
     assert names(tmp_path) == ["a"]
     assert (tmp_path / "a").read_bytes() == b"half"

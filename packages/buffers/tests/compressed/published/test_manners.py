@@ -118,7 +118,7 @@ def test_c5_nothing_is_printed_when_buffers_are_made_and_used(capfd, add, used):
 def run(code, *options):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(
-        [sys.executable, *options, "-c", code], capture_output=True, text=True, env=environment, timeout=120
+        [sys.executable, *options, "-c", code], capture_output=True, text=True, env=environment, timeout=1800
     )
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr
