@@ -44,7 +44,7 @@ ALONE = [folder for folder in PACKAGES if folder != "buffers"]
 
 #: The session "tests" uses the Python that runs nox.
 OWN_PYTHON = ".".join(platform.python_version_tuple()[:2])
-SUPPORTED = ("3.10", "3.11", "3.12", "3.13", "3.14")
+SUPPORTED = ("3.10", "3.11", "3.12", "3.13")
 OTHER_PYTHONS = [version for version in SUPPORTED if version != OWN_PYTHON]
 
 #: What people type in brackets, and the codecs they expect for it besides the built-in ones.
@@ -307,13 +307,13 @@ def browser(session: nox.Session) -> None:
 
 @full(python=OTHER_PYTHONS, **BUILT)
 def pythons(session: nox.Session) -> None:
-    """The layers without torch on other Pythons: all tests on the oldest and the newest two, the kit on the others."""
+    """The layers without torch on other Pythons: all tests on the oldest and the newest, the kit on those between."""
     install(session, *map(ours, LIGHT), ours("storage", "testing"), groups=("test",))
     # Whether the kit catches liars, and what an interrupt at each line leaves behind, does not depend on the Python;
     # the session "tests" finds out.
     independent = ("packages/core/tests/testing", "packages/storage/tests/stores/test_interrupts.py")
     folders = [f"packages/{package}/tests" for package in LIGHT]
-    if session.python in (SUPPORTED[0], *SUPPORTED[-2:]):
+    if session.python in (SUPPORTED[0], SUPPORTED[-1]):
         ignored = [f"--ignore={path}" for path in independent]
         pytest(session, *folders, *ignored, report=f"pythons-{session.python}")
     else:

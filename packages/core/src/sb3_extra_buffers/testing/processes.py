@@ -13,7 +13,8 @@ from typing import Any
 
 from sb3_extra_buffers.testing.rule import NotApplicable
 
-_TIMEOUT = 120.0
+#: A guard against hangs, far beyond what a busy machine needs.
+_TIMEOUT = 900.0
 
 
 def in_forked_child(call: Callable[[], object]) -> None:
