@@ -13,6 +13,12 @@ _DISTRIBUTION = "sb3-extra-buffers-recording"
 #: several libraries, and one extra installs them all.
 _EXTRAS = {
     "contact_sheet": "video",
+    "datasets": "gym",
+    "datasets of HDF5 files": "hdf5",
+    "datasets of Hugging Face": "datasets",
+    "datasets of Minari": "minari",
+    "datasets of Parquet files": "parquet",
+    "datasets of pickles": "sb3",
     "to_dataset": "datasets",
     "to_minari": "minari",
     "to_parquet": "parquet",

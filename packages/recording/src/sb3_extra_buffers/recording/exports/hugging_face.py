@@ -49,7 +49,7 @@ def write_dataset(recording: Recording, path: AnyPath, *, steps: range | None = 
         stream = draft / "stream.arrow"
         with progress_bar(_NAME, len(chosen), progress) as advance:
             _write_stream(recording, chosen, stream, advance)
-        with _no_progress_bars(datasets):
+        with hide_progress_bars(datasets):
             dataset = datasets.Dataset.from_file(str(stream))
             # No other field is saved with a dataset and loaded again.
             metadata = table_metadata(recording.read(chosen.start, chosen.start + 1))
@@ -110,7 +110,7 @@ def _frames(frames: NDArray[Any], kind: Any) -> Any:
 
 
 @contextmanager
-def _no_progress_bars(datasets: Any) -> Iterator[None]:
+def hide_progress_bars(datasets: Any) -> Iterator[None]:
     """Hide the progress bars of ``datasets``: this export shows its own."""
     were_shown = not datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
