@@ -13,8 +13,7 @@ from typing import Any
 
 from sb3_extra_buffers.testing.rule import NotApplicable
 
-#: A guard against hangs, far beyond what a busy machine needs.
-_TIMEOUT = 900.0
+_TIMEOUT = 900.0  # far beyond what a busy machine needs
 
 
 def in_forked_child(call: Callable[[], object]) -> None:
