@@ -33,7 +33,7 @@ def open_dataset(
     missing_final: MissingFinal = "error",
     trust_pickle: bool = False,
 ) -> Dataset:
-    """Open a data set. Nothing but the ends of episodes is read.
+    """Open a data set. Only the ends of episodes are read; Minari decodes whole episodes for this.
 
     :param source: a path; ``"minari:ID"`` or an id of Minari; ``"hf:NAME"`` or ``"hf:NAME:SPLIT"`` of the Hugging Face
         hub; or a replay buffer, a recording, or an open data set of Minari, Hugging Face or this package
